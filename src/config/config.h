@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* The settings of the process: one struct generated from options.def, filled from text. Reads no
+ * global state; the caller supplies the environment. Not thread-safe; built once at start. */
+#ifndef CCA_CONFIG_CONFIG_H
+#define CCA_CONFIG_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CCA_NO_LIMIT      ((size_t)INT64_MAX)
+#define CCA_LARGE_SEGMENT ((size_t)20 << 20)
+
+enum cca_mode { CCA_MODE_CACHE, CCA_MODE_COUNT, CCA_MODE_OFF };
+enum cca_free_sync { CCA_FREE_STRICT, CCA_FREE_FENCE, CCA_FREE_NATIVE };
+enum cca_async_mode { CCA_ASYNC_AUTO, CCA_ASYNC_FORWARD };
+enum cca_info_mode { CCA_INFO_ADJUSTED, CCA_INFO_RAW };
+enum cca_history { CCA_HISTORY_OFF, CCA_HISTORY_STATE, CCA_HISTORY_ALL };
+enum cca_context { CCA_CONTEXT_NONE, CCA_CONTEXT_STATE, CCA_CONTEXT_ALLOC, CCA_CONTEXT_ALL };
+enum cca_unwinder { CCA_UNWINDER_AUTO, CCA_UNWINDER_LIBUNWIND, CCA_UNWINDER_NONE };
+enum cca_symbolize { CCA_SYMBOLIZE_NONE, CCA_SYMBOLIZE_NAMES };
+enum { CCA_DUMP_ON_SIGNAL = 1, CCA_DUMP_ON_EXIT = 2, CCA_DUMP_ON_OOM = 4 };
+enum { CCA_FORMAT_PICKLE = 1, CCA_FORMAT_JSON = 2, CCA_FORMAT_TEXT = 4 };
+enum { CCA_CONFIG_TEXT_MAX = 1024 };
+
+struct cca_config {
+#define BOOL(field, name, def, help)                bool field;
+#define SIZE(field, name, def, min, max, help)      size_t field;
+#define UINT(field, name, def, min, max, help)      uint64_t field;
+#define RATIO(field, name, def, help)               double field;
+#define ENUM(field, name, def, words, help)         int field;
+#define FLAGS(field, name, def, words, help)        unsigned field;
+#define TEXT(field, name, def, help)                char field[CCA_CONFIG_TEXT_MAX];
+#define SIGNAL(field, name, def, help)              int field;
+#include "config/options.def"
+#undef BOOL
+#undef SIZE
+#undef UINT
+#undef RATIO
+#undef ENUM
+#undef FLAGS
+#undef TEXT
+#undef SIGNAL
+};
+
+/* Called once for each bad or unknown variable: its name, its text, and what is used instead (or
+ * why it is ignored). */
+typedef void (*cca_config_complaint_fn)(void *user, const char *name, const char *value,
+                                        const char *used);
+
+/* Every default. */
+void cca_config_init(struct cca_config *config);
+
+/* Reads all `CCA_` entries of an environment block ("NAME=value" strings, NULL at the end). Empty
+ * means unset, but for CCA_DUMP_ON. A bad or out-of-range value leaves the default and complains; so
+ * does an unknown CCA_ name. CCA_FREE_SYNC=native becomes mode `count`; CCA_DISABLE=1 becomes mode
+ * `off`. */
+void cca_config_read(struct cca_config *config, const char *const *environment,
+                     cca_config_complaint_fn complain, void *user);
+
+/* The effective values, in the order of the rows, as text that would be read back to the same. */
+typedef void (*cca_config_value_fn)(void *user, const char *name, const char *value);
+void cca_config_each(const struct cca_config *config, cca_config_value_fn each, void *user);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* What the allocator needs of a device: memory, events, order. The narrow bottom of the library: a
+ * CUDA context in the product, a scripted one in the unit tests.
+ *
+ * Pre-conditions of every call: no heap lock is held by the caller; `dev` is up. Calls may be made
+ * from any thread, with any context current; the thread's current context, its capture mode and the
+ * CUDA runtime's last error are the same afterwards. Calls that may wait for the device say so; all
+ * others return promptly. */
+#ifndef CCA_DEVICE_DEVICE_H
+#define CCA_DEVICE_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+
+enum cca_status_kind {
+    CCA_OK,
+    CCA_NO_MEMORY,
+    CCA_NOT_READY,   /* an event's work is not over */
+    CCA_UNSUPPORTED, /* the driver lacks the function */
+    CCA_FATAL        /* the context is unusable; nothing more may be asked of it */
+};
+
+/* `raw` is the CUresult behind it (0 when there was no call). */
+struct cca_status {
+    enum cca_status_kind kind;
+    int raw;
+};
+
+static inline struct cca_status cca_status_ok(void)
+{
+    return (struct cca_status){CCA_OK, 0};
+}
+
+/* A device event: an opaque handle, 0 = none. */
+typedef uint64_t cca_device_event;
+
+/* How a stream is told apart: never recycled, unlike handles. */
+typedef uint64_t cca_stream_id;
+
+struct cca_device_ops {
+    /* Memory of exactly `bytes`. Never waits for running work on current drivers. */
+    struct cca_status (*mem_alloc)(void *self, size_t bytes, uint64_t *addr_out);
+    /* Gives memory back. May wait for the whole device. Every use of it must be over. */
+    struct cca_status (*mem_free)(void *self, uint64_t addr);
+    struct cca_status (*mem_info)(void *self, size_t *free_bytes_out, size_t *total_bytes_out);
+
+    struct cca_status (*event_create)(void *self, cca_device_event *event_out);
+    void (*event_destroy)(void *self, cca_device_event event);
+    /* The event stands behind everything submitted so far to any stream of the context.
+     * CCA_UNSUPPORTED on drivers before 12.5. */
+    struct cca_status (*event_record)(void *self, cca_device_event event);
+    /* CCA_OK when done, CCA_NOT_READY, or an error of the context. */
+    struct cca_status (*event_query)(void *self, cca_device_event event);
+    /* Waits for the event. */
+    struct cca_status (*event_wait)(void *self, cca_device_event event);
+    /* Waits for everything submitted to the context. */
+    struct cca_status (*synchronize)(void *self);
+};
+
+/* One context of one device. */
+struct cca_device {
+    const struct cca_device_ops *ops;
+    void *self;
+    int ordinal;
+    bool has_context_events; /* event_record works */
+};
+
+#endif
