@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* The objects that are loaded now: path, load address, executable ranges, build id. Taken on the
+ * dump thread only (dl_iterate_phdr holds the loader's lock). */
+#ifndef CCA_OBSERVE_MODULES_H
+#define CCA_OBSERVE_MODULES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/sysmem.h"
+
+struct cca_module {
+    const char *path;    /* absolute where known; "[vdso]" */
+    uint64_t base;       /* load bias: address minus this = the ELF file's virtual address */
+    uint64_t start, end; /* span of its loaded segments */
+    unsigned char build_id[32];
+    unsigned build_id_len;
+};
+
+struct cca_modules {
+    struct cca_module *list; /* ascending by start */
+    size_t count;
+};
+
+/* Fills the list from `arena`; -ENOMEM when it is too small. */
+int cca_modules_list(struct cca_modules *modules, struct cca_arena *arena) CCA_MUST_CHECK;
+
+/* The module that holds the address, or NULL. */
+const struct cca_module *cca_modules_find(const struct cca_modules *modules, uint64_t addr);
+
+#endif

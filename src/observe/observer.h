@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* The single door of the accounts: one event in; statistics, counters, history and trackers follow.
+ * One observer per device, guarded by that device's heap lock. */
+#ifndef CCA_OBSERVE_OBSERVER_H
+#define CCA_OBSERVE_OBSERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "observe/event.h"
+#include "observe/stats.h"
+#include "observe/trace_ring.h"
+
+/* Called with every event, in order, under the heap lock: must not allocate, wait, or call back. */
+typedef void (*cca_tracker_fn)(void *user, int device, const struct cca_event *event);
+
+enum { CCA_TRACKERS_MAX = 8 };
+
+struct cca_observer {
+    int device;
+    bool is_recording; /* events go into the ring */
+    struct cca_stats stats;
+    struct cca_counters counters;
+    struct cca_trace_ring ring;
+    struct {
+        cca_tracker_fn fn;
+        void *user;
+    } trackers[CCA_TRACKERS_MAX];
+    int tracker_count;
+};
+
+/* `ring_entries` 0: no history. */
+void cca_observer_init(struct cca_observer *observer, int device, size_t ring_entries);
+void cca_observer_report(struct cca_observer *observer, const struct cca_event *event);
+
+/* 0, or -ENOSPC. */
+int cca_observer_add_tracker(struct cca_observer *observer, cca_tracker_fn fn, void *user);
+void cca_observer_remove_tracker(struct cca_observer *observer, cca_tracker_fn fn, void *user);
+void cca_observer_fini(struct cca_observer *observer);
+
+#endif

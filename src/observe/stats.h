@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* Statistics of one device as a function of events. No lock of its own: guarded by the heap lock.
+ */
+#ifndef CCA_OBSERVE_STATS_H
+#define CCA_OBSERVE_STATS_H
+
+#include <stdint.h>
+
+#include "observe/event.h"
+
+/* Identity before any accumulated reset: current = allocated - freed; peak >= current. */
+struct cca_stat {
+    int64_t current, peak, allocated, freed;
+};
+
+enum cca_stat_pool { CCA_STAT_ALL, CCA_STAT_SMALL, CCA_STAT_LARGE, CCA_STAT_POOLS };
+
+struct cca_stats {
+#define ARRAY(name, unit, what)  struct cca_stat name[CCA_STAT_POOLS];
+#define SINGLE(name, unit, what) struct cca_stat name;
+#define COUNTER(name, what)      int64_t name;
+#include "observe/stats.def"
+#undef ARRAY
+#undef SINGLE
+#undef COUNTER
+    int64_t max_split_size; /* a setting, not a counter: bytes, -1 = unlimited */
+};
+
+/* What is ours alone: how the cache and the fences did. */
+struct cca_counters {
+    int64_t allocs; /* requests served, by the cache or passed through */
+    int64_t hits;   /* of these, with no driver allocation */
+    int64_t passed; /* of these, by the driver itself */
+    int64_t driver_allocs, driver_frees;
+    int64_t driver_alloc_ns, driver_free_ns;
+    int64_t free_waits, free_wait_ns;
+    int64_t fences, fence_joins;
+    /* Driver allocations by duration: slot i counts those of 2^i .. 2^(i+1)-1 ns. */
+    uint32_t driver_alloc_histogram[48];
+};
+
+/* Applies one event; every counter that follows from it changes. */
+void cca_stats_apply(struct cca_stats *stats, const struct cca_event *event);
+void cca_counters_apply(struct cca_counters *counters, const struct cca_event *event);
+
+/* torch.cuda.reset_peak_memory_stats: peak = current. */
+void cca_stats_reset_peak(struct cca_stats *stats);
+
+/* torch.cuda.reset_accumulated_memory_stats: allocated = freed = 0 and the counters 0. */
+void cca_stats_reset_accumulated(struct cca_stats *stats);
+
+/* Every key of torch.cuda.memory_stats's flat dictionary with its value, sorted by key. */
+typedef void (*cca_stats_each_fn)(void *user, const char *key, int64_t value);
+void cca_stats_each(const struct cca_stats *stats, cca_stats_each_fn each, void *user);
+
+/* The value of one key of the flat dictionary; -ENOENT when there is none of that name. */
+int cca_stats_value(const struct cca_stats *stats, const char *key, int64_t *value_out);
+
+/* Median duration of this process's own driver allocations, from the histogram; 0 when none. */
+uint64_t cca_counters_driver_alloc_median_ns(const struct cca_counters *counters);
+
+#endif

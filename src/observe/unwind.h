@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* Return addresses of the calling thread, by libunwind's unw_backtrace out of a privately loaded
+ * library (RTLD_LOCAL: linking it would break C++ exceptions in some host programs). Never called
+ * under a lock or in a signal handler. */
+#ifndef CCA_OBSERVE_UNWIND_H
+#define CCA_OBSERVE_UNWIND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+
+/* How captures went, for the snapshot; counted without locks. */
+struct cca_unwind_counts {
+    uint64_t captures, missing, truncated, slow;
+};
+
+/* Loads and tests the unwinder; call once, outside any lock, at the first CUDA context. False when
+ * there is none: captures then return 0 frames. `why_out` says what happened, for the log. Uses
+ * malloc inside the loader. */
+bool cca_unwind_start(const char **why_out);
+
+/* At most `max` return addresses, innermost first, without the `skip` innermost ones (the library's
+ * own). Returns 0 when there is no unwinder, when the thread is inside a capture already, or after
+ * cca_unwind_stop. No malloc but for a thread's first call. */
+CCA_NOINLINE int cca_unwind_capture(uintptr_t *pcs, int max, int skip);
+
+/* From now on every capture returns 0: in a forked child. Async-signal-safe. */
+void cca_unwind_stop(void);
+
+struct cca_unwind_counts cca_unwind_counts(void);
+
+#endif
