@@ -58,8 +58,8 @@ static inline void cca_list_splice(struct cca_list *head, struct cca_list *from)
 #define CCA_LIST_ENTRY(node, type, member) CCA_CONTAINER_OF(node, type, member)
 
 /* `it` may be removed inside the loop. */
-#define CCA_LIST_EACH(it, head)                                                                    \
-    for (struct cca_list *it = (head)->next, *it##_next = it->next; it != (head);                  \
+#define CCA_LIST_EACH(it, head)                                                   \
+    for (struct cca_list *it = (head)->next, *it##_next = it->next; it != (head); \
          it = it##_next, it##_next = it->next)
 
 #endif

@@ -15,8 +15,9 @@ CCA_MUST_CHECK void *cca_sysmem_map(size_t bytes);
 /* Address space whose pages exist once touched and count against nothing before (NORESERVE). */
 CCA_MUST_CHECK void *cca_sysmem_reserve(size_t bytes);
 
-/* Undoes either; NULL is accepted. `bytes` as given to map or reserve. */
+/* Undo map and reserve, each its own; NULL is accepted. `bytes` as given to map or reserve. */
 void cca_sysmem_unmap(void *ptr, size_t bytes);
+void cca_sysmem_unreserve(void *ptr, size_t bytes);
 
 /* Bytes mapped now by cca_sysmem_map (not reserve), rounded to pages. Thread-safe. */
 size_t cca_sysmem_mapped_bytes(void);

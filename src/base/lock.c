@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/lock.h"
+
+#include <stddef.h>
+
+#include "base/check.h"
+#include "base/compiler.h"
+
+#ifndef NDEBUG
+
+/* Every heap and every shard at once, and room for the others. */
+enum { HELD_MAX = 192 };
+
+static CCA_THREAD_LOCAL const struct cca_lock *held[HELD_MAX];
+static CCA_THREAD_LOCAL int held_count;
+
+static bool rank_is_above_held(int rank)
+{
+    for (int i = 0; i < held_count; i++) {
+        if (held[i]->rank >= rank) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int held_index(const struct cca_lock *lock)
+{
+    for (int i = held_count - 1; i >= 0; i--) {
+        if (held[i] == lock) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static void note_taken(const struct cca_lock *lock)
+{
+    CCA_ASSERT(held_count < HELD_MAX);
+    held[held_count++] = lock;
+}
+
+static void forget(int index)
+{
+    held[index] = held[--held_count];
+}
+
+#endif
+
+void cca_lock_init(struct cca_lock *lock, int rank)
+{
+    pthread_mutex_init(&lock->mutex, NULL);
+    lock->rank = rank;
+}
+
+void cca_lock_take(struct cca_lock *lock)
+{
+#ifndef NDEBUG
+    CCA_ASSERT(rank_is_above_held(lock->rank));
+#endif
+    pthread_mutex_lock(&lock->mutex);
+#ifndef NDEBUG
+    note_taken(lock);
+#endif
+}
+
+bool cca_lock_try(struct cca_lock *lock)
+{
+    if (pthread_mutex_trylock(&lock->mutex) != 0) {
+        return false;
+    }
+#ifndef NDEBUG
+    note_taken(lock);
+#endif
+    return true;
+}
+
+void cca_lock_drop(struct cca_lock *lock)
+{
+#ifndef NDEBUG
+    int index = held_index(lock);
+
+    CCA_ASSERT(index >= 0);
+    forget(index);
+#endif
+    pthread_mutex_unlock(&lock->mutex);
+}
+
+bool cca_lock_is_mine(const struct cca_lock *lock)
+{
+#ifndef NDEBUG
+    return held_index(lock) >= 0;
+#else
+    (void)lock;
+    return true;
+#endif
+}
+
+void cca_lock_reset(struct cca_lock *lock)
+{
+#ifndef NDEBUG
+    int index = held_index(lock);
+
+    if (index >= 0) {
+        forget(index);
+    }
+#endif
+    /* No destroy first: that is undefined while the parent's thread held it. */
+    pthread_mutex_init(&lock->mutex, NULL);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/log.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/format.h"
+
+enum { MESSAGES_MAX = 100, LINE_MAX_BYTES = 2048 };
+
+static dev_t stderr_dev;
+static ino_t stderr_ino;
+static atomic_bool is_initialised;
+static atomic_int max_level = CCA_LOG_WARN;
+static atomic_int messages;
+
+void cca_log_init(void)
+{
+    int saved_errno = errno;
+    struct stat st;
+
+    atomic_store_explicit(&is_initialised, false, memory_order_relaxed);
+    if (fstat(STDERR_FILENO, &st) == 0) {
+        stderr_dev = st.st_dev;
+        stderr_ino = st.st_ino;
+        atomic_store_explicit(&is_initialised, true, memory_order_release);
+    }
+    errno = saved_errno;
+}
+
+void cca_log_set_level(enum cca_log_level level)
+{
+    atomic_store_explicit(&max_level, (int)level, memory_order_relaxed);
+}
+
+bool cca_log_stderr_is_ours(void)
+{
+    int saved_errno = errno;
+    struct stat st;
+    bool is_ours = atomic_load_explicit(&is_initialised, memory_order_acquire) &&
+                   fstat(STDERR_FILENO, &st) == 0 && st.st_dev == stderr_dev &&
+                   st.st_ino == stderr_ino;
+
+    errno = saved_errno;
+    return is_ours;
+}
+
+static void write_fully(const char *bytes, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = write(STDERR_FILENO, bytes, len);
+
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return;
+        }
+        bytes += n;
+        len -= (size_t)n;
+    }
+}
+
+/* A reader of our messages that went away must not end the program, which may never have written
+ * there itself: the SIGPIPE of this write is taken back. */
+static void write_without_sigpipe(const char *bytes, size_t len)
+{
+    int saved_errno = errno;
+    sigset_t pipe_only, before, pending;
+    bool was_pending;
+
+    sigemptyset(&pipe_only);
+    sigaddset(&pipe_only, SIGPIPE);
+    sigemptyset(&pending);
+    sigpending(&pending);
+    was_pending = sigismember(&pending, SIGPIPE) == 1;
+    if (pthread_sigmask(SIG_BLOCK, &pipe_only, &before) != 0) {
+        return;
+    }
+    errno = 0;
+    write_fully(bytes, len);
+    if (errno == EPIPE && !was_pending) {
+        while (sigtimedwait(&pipe_only, NULL, &(struct timespec){0}) < 0 && errno == EINTR) {
+        }
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = saved_errno;
+}
+
+/* Whether there is room for one more message; says once that there is none. */
+static bool count_message(void)
+{
+    static const char last[] = "cca: further messages are dropped\n";
+    int before = atomic_load_explicit(&messages, memory_order_relaxed);
+
+    if (before > MESSAGES_MAX) {
+        return false;
+    }
+    before = atomic_fetch_add_explicit(&messages, 1, memory_order_relaxed);
+    if (before == MESSAGES_MAX) {
+        write_without_sigpipe(last, sizeof(last) - 1);
+    }
+    return before < MESSAGES_MAX;
+}
+
+static CCA_PRINTF(2, 0) void log_line(enum cca_log_level level, const char *fmt, va_list args)
+{
+    static const char prefix[] = "cca: ";
+    char line[LINE_MAX_BYTES];
+    size_t len = sizeof(prefix) - 1;
+
+    if ((int)level > atomic_load_explicit(&max_level, memory_order_relaxed) ||
+        !cca_log_stderr_is_ours() || !count_message()) {
+        return;
+    }
+    memcpy(line, prefix, len);
+    len += cca_format_v(line + len, sizeof(line) - len, fmt, args);
+    for (size_t i = 0; i < len; i++) {
+        if (line[i] == '\n' || line[i] == '\r') {
+            line[i] = ' ';
+        }
+    }
+    line[len++] = '\n';
+    write_without_sigpipe(line, len);
+}
+
+void cca_log(enum cca_log_level level, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    log_line(level, fmt, args);
+    va_end(args);
+}
+
+void cca_log_once(int *said, enum cca_log_level level, const char *fmt, ...)
+{
+    va_list args;
+
+    if (__atomic_load_n(said, __ATOMIC_RELAXED) != 0 ||
+        __atomic_exchange_n(said, 1, __ATOMIC_RELAXED) != 0) {
+        return;
+    }
+    va_start(args, fmt);
+    log_line(level, fmt, args);
+    va_end(args);
+}
+
+void cca_log_text(const char *text)
+{
+    if (cca_log_stderr_is_ours()) {
+        write_without_sigpipe(text, strlen(text));
+    }
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/sysmem.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/check.h"
+
+enum { ALIGNMENT = 16, CHUNK_BYTES = 64 << 10, ITEMS_PER_CHUNK_MIN = 8 };
+
+static atomic_size_t mapped_bytes;
+static atomic_long fail_countdown;
+
+static size_t round_up(size_t bytes, size_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
+
+static size_t page_bytes(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static bool must_fail(void)
+{
+    return CCA_UNLIKELY(atomic_load_explicit(&fail_countdown, memory_order_relaxed) > 0) &&
+           atomic_fetch_sub_explicit(&fail_countdown, 1, memory_order_relaxed) == 1;
+}
+
+static void *map_pages(size_t bytes, int extra_flags)
+{
+    int saved_errno = errno;
+    void *ptr;
+
+    if (bytes == 0 || bytes > PTRDIFF_MAX || must_fail()) {
+        return NULL;
+    }
+    ptr = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | extra_flags, -1,
+               0);
+    errno = saved_errno;
+    return ptr == MAP_FAILED ? NULL : ptr;
+}
+
+static void unmap_pages(void *ptr, size_t bytes)
+{
+    int saved_errno = errno;
+
+    if (munmap(ptr, bytes) != 0) {
+        CCA_EXPECT(!"munmap");
+    }
+    errno = saved_errno;
+}
+
+void *cca_sysmem_map(size_t bytes)
+{
+    void *ptr = map_pages(bytes, 0);
+
+    if (ptr != NULL) {
+        atomic_fetch_add_explicit(&mapped_bytes, round_up(bytes, page_bytes()),
+                                  memory_order_relaxed);
+    }
+    return ptr;
+}
+
+void cca_sysmem_unmap(void *ptr, size_t bytes)
+{
+    if (ptr == NULL) {
+        return;
+    }
+    unmap_pages(ptr, bytes);
+    atomic_fetch_sub_explicit(&mapped_bytes, round_up(bytes, page_bytes()), memory_order_relaxed);
+}
+
+void *cca_sysmem_reserve(size_t bytes)
+{
+    return map_pages(bytes, MAP_NORESERVE);
+}
+
+void cca_sysmem_unreserve(void *ptr, size_t bytes)
+{
+    if (ptr != NULL) {
+        unmap_pages(ptr, bytes);
+    }
+}
+
+size_t cca_sysmem_mapped_bytes(void)
+{
+    return atomic_load_explicit(&mapped_bytes, memory_order_relaxed);
+}
+
+void cca_sysmem_fail_nth(long n)
+{
+    atomic_store_explicit(&fail_countdown, n, memory_order_relaxed);
+}
+
+void cca_pool_init(struct cca_pool *pool, size_t item_bytes)
+{
+    size_t rounded = round_up(item_bytes == 0 ? 1 : item_bytes, ALIGNMENT);
+    size_t wanted = ALIGNMENT + rounded * ITEMS_PER_CHUNK_MIN;
+
+    *pool = (struct cca_pool){
+        .item_bytes = rounded,
+        .chunk_bytes = wanted <= CHUNK_BYTES ? CHUNK_BYTES : round_up(wanted, page_bytes()),
+    };
+}
+
+static bool add_chunk(struct cca_pool *pool)
+{
+    char *chunk = cca_sysmem_map(pool->chunk_bytes);
+
+    if (chunk == NULL) {
+        return false;
+    }
+    *(void **)chunk = pool->chunks;
+    pool->chunks = chunk;
+    pool->bump = chunk + ALIGNMENT;
+    pool->bump_end = chunk + pool->chunk_bytes;
+    return true;
+}
+
+void *cca_pool_take(struct cca_pool *pool)
+{
+    void *item = pool->free_items;
+
+    if (item != NULL) {
+        pool->free_items = *(void **)item;
+        memset(item, 0, pool->item_bytes);
+    } else {
+        if ((size_t)(pool->bump_end - pool->bump) < pool->item_bytes && !add_chunk(pool)) {
+            return NULL;
+        }
+        item = pool->bump;
+        pool->bump += pool->item_bytes;
+    }
+    pool->items_taken++;
+    return item;
+}
+
+void cca_pool_give(struct cca_pool *pool, void *item)
+{
+    if (item == NULL) {
+        return;
+    }
+    CCA_ASSERT(pool->items_taken > 0);
+    *(void **)item = pool->free_items;
+    pool->free_items = item;
+    pool->items_taken--;
+}
+
+void cca_pool_fini(struct cca_pool *pool)
+{
+    void *chunk = pool->chunks;
+
+    while (chunk != NULL) {
+        void *next = *(void **)chunk;
+
+        cca_sysmem_unmap(chunk, pool->chunk_bytes);
+        chunk = next;
+    }
+    cca_pool_init(pool, pool->item_bytes);
+}
+
+int cca_arena_init(struct cca_arena *arena, size_t reserve_bytes)
+{
+    char *base = cca_sysmem_reserve(reserve_bytes);
+
+    if (base == NULL) {
+        return -ENOMEM;
+    }
+    *arena = (struct cca_arena){.base = base, .reserved_bytes = reserve_bytes};
+    return 0;
+}
+
+void *cca_arena_take(struct cca_arena *arena, size_t bytes)
+{
+    size_t left = arena->reserved_bytes - arena->used_bytes;
+    void *ptr;
+
+    if (bytes > left || round_up(bytes, ALIGNMENT) > left) {
+        return NULL;
+    }
+    ptr = arena->base + arena->used_bytes;
+    arena->used_bytes += round_up(bytes, ALIGNMENT);
+    return ptr;
+}
+
+void cca_arena_reset(struct cca_arena *arena)
+{
+    int saved_errno = errno;
+
+    if (arena->used_bytes == 0) {
+        return;
+    }
+    /* On private anonymous pages this also makes the next touch read zeros. */
+    if (madvise(arena->base, arena->used_bytes, MADV_DONTNEED) != 0) {
+        memset(arena->base, 0, arena->used_bytes);
+    }
+    arena->used_bytes = 0;
+    errno = saved_errno;
+}
+
+void cca_arena_fini(struct cca_arena *arena)
+{
+    cca_sysmem_unreserve(arena->base, arena->reserved_bytes);
+    *arena = (struct cca_arena){0};
+}
