@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* All heaps and the address map: what the hooks call.
+ *
+ * A heap serves one device's primary context. Every function may be called from any thread with no
+ * lock held; none changes the CUDA runtime's last error or the thread's current context. Functions
+ * that may wait for the device say so. */
+#ifndef CCA_ALLOC_ALLOCATOR_H
+#define CCA_ALLOC_ALLOCATOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "config/config.h"
+#include "device/device.h"
+#include "observe/event.h"
+
+enum { CCA_DEVICES_MAX = 64 };
+
+struct cca_allocator;
+struct cca_heap;
+
+/* Who may use a free block: a stream's id (in that stream's order), or anyone. Stream ids come from
+ * cuStreamGetId and are never 0 or recycled; unit tests number their own. */
+typedef uint64_t cca_key;
+#define CCA_KEY_READY ((cca_key)UINT64_MAX)
+
+struct cca_request {
+    enum cca_api api;
+    size_t bytes; /* alloc only */
+    cca_key key;  /* the stream, or CCA_KEY_READY for the calls without one */
+    uint32_t stack;
+    uint32_t thread;
+};
+
+enum cca_free_result {
+    CCA_FREE_DONE,    /* ours, and taken back */
+    CCA_FREE_FORWARD, /* not ours, or made by the driver itself: call the real function */
+    CCA_FREE_INVALID  /* inside our memory but not a live block: must fail as an invalid value */
+};
+
+/* Why caching ends for the rest of the process. */
+enum cca_stop {
+    CCA_STOP_PLAIN,  /* something that is not handled yet */
+    CCA_STOP_CAPTURE /* a stream capture begins: from now on no event is recorded, nothing waits and
+                        nothing is given back to the driver */
+};
+
+/* The allocator of this process. `config` must outlive it. -ENOMEM. */
+int cca_allocator_create(const struct cca_config *config,
+                         struct cca_allocator **allocator_out) CCA_MUST_CHECK;
+void cca_allocator_destroy(struct cca_allocator *allocator); /* unit tests only; NULL accepted */
+
+/* A primary context is up: the heap of its device, a new one or the one attached before with the
+ * same `context`. `device` is copied. A different context on the same device means the old one is
+ * gone: its heap is dropped first. NULL when there is no memory for it or the ordinal is out of
+ * range. On drivers without context events the second context ends caching. */
+struct cca_heap *cca_allocator_attach(struct cca_allocator *allocator,
+                                      const struct cca_device *device, uint64_t context);
+
+/* The heap of a context that was attached and not detached since, or NULL. Lock-free. */
+struct cca_heap *cca_allocator_heap(struct cca_allocator *allocator, uint64_t context);
+
+/* The context of this device is going away with all its memory (device reset): everything of it is
+ * forgotten, nothing is freed, and no device call is made. */
+void cca_allocator_detach(struct cca_allocator *allocator, int ordinal);
+
+/* Serves a request of at least 1 byte.
+ *   CCA_OK           memory is at *addr_out
+ *   CCA_NO_MEMORY    every step failed; the program's call must fail as out of memory
+ *   CCA_UNSUPPORTED  not served: caching is off or has ended; call the real function, and on
+ * success cca_allocator_note_passed CCA_FATAL        the context is unusable: let the real function
+ * tell the program Waits for the device only when it would otherwise fail, at most CCA_OOM_WAIT_MS.
+ */
+struct cca_status cca_allocator_alloc(struct cca_allocator *allocator, struct cca_heap *heap,
+                                      const struct cca_request *request, uint64_t *addr_out);
+
+/* The program frees `addr` (not 0). With key CCA_KEY_READY as cudaFree (waits for the device in
+ * strict mode); with a stream's id as cudaFreeAsync on that stream. FORWARD has done the
+ * accounting: the address is forgotten before the real free, since it may come back at once. */
+enum cca_free_result cca_allocator_free(struct cca_allocator *allocator, uint64_t addr,
+                                        const struct cca_request *request);
+
+/* Accounts for memory that the driver itself gave the program: a segment with one block. */
+void cca_allocator_note_passed(struct cca_allocator *allocator, struct cca_heap *heap,
+                               const struct cca_request *request, uint64_t addr);
+
+/* Ends caching for this process. Live blocks stay ours; a free of one waits and its memory is not
+ * reused; segments that become wholly free go back to the driver unless a capture was seen. For
+ * CCA_STOP_CAPTURE it returns after the last record of ours is over. Idempotent; true for the call
+ * that ended it. */
+bool cca_allocator_stop(struct cca_allocator *allocator, enum cca_stop reason);
+bool cca_allocator_is_stopped(const struct cca_allocator *allocator);
+bool cca_allocator_capture_was_seen(const struct cca_allocator *allocator);
+
+/* The stream is about to be destroyed: what is keyed to it becomes READY once its work is over. */
+void cca_allocator_stream_ends(struct cca_allocator *allocator, struct cca_heap *heap,
+                               cca_key stream);
+
+/* The program waited for the device or a stream: a cheap moment to look at fences. */
+void cca_allocator_poll(struct cca_allocator *allocator, struct cca_heap *heap);
+
+/* Corrects the driver's figures for the program: wholly free segments count as free, the limit is
+ * the total's bound; never more than the device has. */
+void cca_allocator_adjust_mem_info(struct cca_allocator *allocator, struct cca_heap *heap,
+                                   size_t *free_bytes, size_t total_bytes);
+
+/* Where an address lies in our memory. */
+struct cca_address_info {
+    bool is_ours;       /* inside a segment of the cache */
+    bool is_live_block; /* exactly the start of one */
+    bool fills_segment; /* that block is its whole segment */
+    uint64_t segment_addr;
+    size_t segment_bytes;
+};
+struct cca_address_info cca_allocator_look_up(struct cca_allocator *allocator, uint64_t addr);
+
+/* torch.cuda.empty_cache: every wholly free segment goes back to the driver. Waits for fences, at
+ * most CCA_OOM_WAIT_MS. Does nothing after a capture was seen. */
+void cca_allocator_empty_cache(struct cca_allocator *allocator);
+
+/* Around fork: every lock in rank order, and back. In the child nothing is served any more; child
+ * makes all locks free. */
+void cca_allocator_fork_prepare(struct cca_allocator *allocator);
+void cca_allocator_fork_parent(struct cca_allocator *allocator);
+void cca_allocator_fork_child(struct cca_allocator *allocator);
+
+#endif

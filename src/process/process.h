@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* The process: start in order, stop, and the only mutable global of the library. The hooks reach
+ * everything through here. */
+#ifndef CCA_PROCESS_PROCESS_H
+#define CCA_PROCESS_PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "alloc/allocator.h"
+#include "config/config.h"
+#include "observe/event.h"
+
+/* From the library's constructor: reads the variables, remembers the working directory and which
+ * file descriptor 2 is, registers the fork handlers. Starts no thread, opens no file, loads
+ * nothing, prints only complaints about bad variables, and those only once CUDA is used. AT_SECURE:
+ * mode off, no variable is read. */
+void cca_process_load(void);
+
+/* From the destructor: the exit dump and the summary, when a context was ever up. No CUDA calls. */
+void cca_process_unload(void);
+
+/* Hooks do nothing of their own unless this holds: not off, not a forked child. */
+bool cca_process_is_active(void);
+
+const struct cca_config *cca_process_config(void);
+
+/* The allocator; NULL while inactive or when there was no memory for it. */
+struct cca_allocator *cca_process_allocator(void);
+
+/* A context is up and will be served: on the first call in the process the unwinder is loaded, the
+ * dump thread started, the signal handler installed, complaints and the banner printed. Cheap
+ * afterwards. No lock may be held. `driver_version` and `runtime_version` as CUDA reports them. */
+void cca_process_context_is_up(int driver_version, int runtime_version);
+
+/* Fills stack (as the settings want it for an allocation or a free) and thread of a request.
+ * `skip`: innermost frames that are the library's own, not counting this function. Call it directly
+ * from the hook. */
+void cca_process_describe(struct cca_request *request, bool is_free, int skip);
+
+/* How often an API was seen, served by us, passed through; shown in the snapshot. `api` is the
+ * position of the row in hooks.def. Lock-free. */
+enum cca_coverage {
+    CCA_COVERAGE_SEEN,
+    CCA_COVERAGE_SERVED,
+    CCA_COVERAGE_PASSED,
+    CCA_COVERAGE_KINDS
+};
+enum { CCA_COVERAGE_ROWS_MAX = 128 };
+void cca_process_count(int row, enum cca_coverage what);
+
+/* Names of those rows, set once by the preload layer in its constructor. */
+void cca_process_name_coverage(const char *const *names, int count);
+
+/* Caching ends (one line on stderr that names `because`, an API the program called). */
+void cca_process_stop_caching(enum cca_stop reason, const char *because);
+
+/* A request failed for want of memory: an out-of-memory snapshot where the settings want one. */
+void cca_process_out_of_memory(struct cca_heap *heap, const struct cca_request *request);
+
+#endif
