@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* The copied state of the process that a snapshot is written from: plain arrays, one arena, no
+ * pointer into anything live. Filled in three steps on one thread: capture copies devices,
+ * segments, blocks and history under the locks, with the stack table's ids; cca_model_sort orders
+ * them; cca_symbolize_model names the stacks, with no lock held. Writers then only read. Texts
+ * belong to the arena or live as long as the process; NULL is written as an empty text. */
+#ifndef CCA_SNAPSHOT_MODEL_H
+#define CCA_SNAPSHOT_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/sysmem.h"
+#include "observe/modules.h"
+#include "observe/stats.h"
+#include "observe/trace_ring.h"
+#include "observe/unwind.h"
+
+enum { CCA_MODEL_DIVISIONS = 16 };
+
+enum cca_model_state { CCA_MODEL_INACTIVE, CCA_MODEL_ALLOCATED, CCA_MODEL_PENDING_FREE };
+
+struct cca_model_block {
+    uint64_t address, size;
+    uint64_t requested_size; /* of the last hand-out; 0 if there was none */
+    uint64_t alloc_time_ns;  /* cca_clock_ns; 0 = never handed out */
+    uint32_t stack;          /* see cca_model */
+    uint32_t thread;
+    enum cca_model_state state;
+};
+
+/* Identity: the segment's blocks, in address order, cover it without gaps. */
+struct cca_model_segment {
+    int device; /* ordinal */
+    bool is_small, is_expandable;
+    uint64_t address, total_size;
+    uint64_t stream;
+    uint64_t pool_id[2]; /* {0, 0} = default */
+    uint64_t context;    /* id of the context that owns it */
+    uint32_t stack;      /* of the driver allocation; see cca_model */
+    size_t first_block;  /* in cca_model.blocks; contiguous */
+    size_t block_count;
+};
+
+struct cca_model_device {
+    int ordinal;
+    bool is_partial;                  /* its lock could not be had in time: parts are missing */
+    uint64_t total_bytes, free_bytes; /* as the driver says, not adjusted; 0 and 0 = unknown */
+    uint64_t pending_bytes;           /* freed, waiting for the device */
+    uint64_t lost_entries; /* events recorded but not in `entries`: overwritten, refused, cut */
+    struct cca_stats stats;
+    struct cca_counters counters;
+    struct cca_unwind_counts unwind;
+    struct cca_trace_entry *entries; /* oldest first; .stack: see cca_model */
+    size_t entry_count;
+};
+
+/* One for each distinct return address that occurs. */
+struct cca_model_frame {
+    const char *name, *filename;
+    uint64_t address;
+    int line; /* 0 = not known */
+};
+
+struct cca_model_stack {
+    size_t first; /* in cca_model.stack_frames, innermost first */
+    size_t count;
+};
+
+/* Calls through one hook: seen at all, served from the cache, passed to CUDA. */
+struct cca_model_hook {
+    const char *api;
+    uint64_t seen, served, passed;
+};
+
+struct cca_model_setting {
+    const char *name, *value;
+};
+
+/* `allocator_settings` as PyTorch writes it. Whether the history overflowed follows from the
+ * devices' lost_entries. */
+struct cca_model_allocator_settings {
+    const char *conf_text;
+    int64_t max_split_size; /* bytes, -1 = unlimited */
+    double garbage_collection_threshold;
+    bool expandable_segments;
+    bool release_lock_on_cudamalloc;
+    bool pinned_use_cuda_host_register;
+    bool graph_capture_record_stream_reuse;
+    int64_t pinned_num_register_threads;
+    int64_t roundup_power2_divisions[CCA_MODEL_DIVISIONS]; /* [i]: sizes from 2^i MiB */
+    int64_t trace_alloc_max_entries;
+};
+
+/* Every `stack` field holds a stack table id until cca_symbolize_model, afterwards 1 + the index in
+ * `stacks`; 0 = none, before and after. */
+struct cca_model {
+    struct cca_arena arena; /* owns every array */
+
+    const char *host, *program;      /* program: path of the executable */
+    const char *const *command_line; /* argv, or none when it was asked to be left out */
+    size_t command_line_count;
+    int pid, rank;                       /* rank: -1 = none */
+    int64_t start_time_us, dump_time_us; /* unix */
+    int64_t wall_base_us;                /* unix time in us where cca_clock_ns is 0 */
+    const char *cause;                   /* "signal", "exit", "oom", ... */
+    int driver_version, runtime_version; /* as CUDA numbers them; 0 = not known */
+
+    struct cca_model_hook *hooks;
+    size_t hook_count;
+    struct cca_model_setting *settings;
+    size_t setting_count;
+    struct cca_model_allocator_settings allocator_settings;
+
+    struct cca_model_device *devices; /* ascending by ordinal once sorted, each ordinal once */
+    size_t device_count;
+    struct cca_model_segment *segments; /* by device, then address, once sorted */
+    size_t segment_count;
+    struct cca_model_block *blocks;
+    size_t block_count;
+
+    /* From here on filled by cca_symbolize_model. */
+    struct cca_modules modules;
+    struct cca_model_frame *frames;
+    size_t frame_count;
+    uint32_t *stack_frames; /* indices in `frames` */
+    size_t stack_frame_count;
+    struct cca_model_stack *stacks;
+    size_t stack_count;
+};
+
+/* Zeroes the model and reserves address space for its arena; -ENOMEM. */
+int cca_model_init(struct cca_model *model, size_t reserve_bytes) CCA_MUST_CHECK;
+void cca_model_fini(struct cca_model *model);
+
+/* `count` zeroed items from the arena, not NULL for 0; NULL when it is full. */
+CCA_MUST_CHECK void *cca_model_array(struct cca_model *model, size_t count, size_t item_bytes);
+
+/* A copy of the text, or "" when `text` is NULL or the arena is full. */
+const char *cca_model_text(struct cca_model *model, const char *text);
+
+/* Orders devices by ordinal, segments by device and address, and each segment's blocks by
+ * address. No lock needed, no memory taken. */
+void cca_model_sort(struct cca_model *model);
+
+/* Unix microseconds of a cca_clock_ns value. */
+static inline int64_t cca_model_wall_us(const struct cca_model *model, uint64_t time_ns)
+{
+    return model->wall_base_us + (int64_t)(time_ns / 1000);
+}
+
+/* The stack of a `stack` field, or NULL. Only after cca_symbolize_model. */
+static inline const struct cca_model_stack *cca_model_stack_of(const struct cca_model *model,
+                                                               uint32_t stack)
+{
+    return stack != 0 && stack <= model->stack_count ? &model->stacks[stack - 1] : NULL;
+}
+
+#endif
