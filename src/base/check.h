@@ -2,8 +2,8 @@
 /* Three strengths of assertion.
  *   CCA_ASSERT    debug builds only: broken invariants of ours; prints and aborts
  *   CCA_DEBUG_FULL marks walks that are too slow for every debug build (CCA_VERIFY=1 turns them on)
- *   CCA_EXPECT    all builds: evaluates to the condition and says once per place, on stderr, that
- * it failed; the caller goes on on a safe path. Never aborts the host program. */
+ *   CCA_EXPECT    all builds: evaluates to the condition and says once per place, in the log, that
+ *                 it failed; the caller goes on on a safe path. Never aborts the host program. */
 #ifndef CCA_BASE_CHECK_H
 #define CCA_BASE_CHECK_H
 

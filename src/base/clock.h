@@ -8,7 +8,8 @@
 /* Nanoseconds of CLOCK_MONOTONIC. */
 uint64_t cca_clock_ns(void);
 
-/* Unix time in microseconds for a cca_clock_ns value of this process. */
+/* Unix time in microseconds for a cca_clock_ns value of this process. The distance between the two
+ * clocks is taken at the first call and kept; under a replaced clock it is 0. */
 int64_t cca_clock_wall_us(uint64_t mono_ns);
 
 /* Sleeps; a test clock advances instead. */

@@ -18,7 +18,7 @@ struct cca_sink {
     void *user;
     int fd;
     int error; /* 0 or the first negative errno */
-    uint64_t written_bytes;
+    uint64_t written_bytes; /* passed on so far, without what waits in buf */
     size_t len;
     unsigned char buf[16384];
 };

@@ -24,14 +24,14 @@ enum { CCA_FORMAT_PICKLE = 1, CCA_FORMAT_JSON = 2, CCA_FORMAT_TEXT = 4 };
 enum { CCA_CONFIG_TEXT_MAX = 1024 };
 
 struct cca_config {
-#define BOOL(field, name, def, help)                bool field;
-#define SIZE(field, name, def, min, max, help)      size_t field;
-#define UINT(field, name, def, min, max, help)      uint64_t field;
-#define RATIO(field, name, def, help)               double field;
-#define ENUM(field, name, def, words, help)         int field;
-#define FLAGS(field, name, def, words, help)        unsigned field;
-#define TEXT(field, name, def, help)                char field[CCA_CONFIG_TEXT_MAX];
-#define SIGNAL(field, name, def, help)              int field;
+#define BOOL(field, name, def, help)           bool field;
+#define SIZE(field, name, def, min, max, help) size_t field;
+#define UINT(field, name, def, min, max, help) uint64_t field;
+#define RATIO(field, name, def, help)          double field;
+#define ENUM(field, name, def, words, help)    int field;
+#define FLAGS(field, name, def, words, help)   unsigned field;
+#define TEXT(field, name, def, help)           char field[CCA_CONFIG_TEXT_MAX];
+#define SIGNAL(field, name, def, help)         int field;
 #include "config/options.def"
 #undef BOOL
 #undef SIZE
@@ -43,8 +43,8 @@ struct cca_config {
 #undef SIGNAL
 };
 
-/* Called once for each bad or unknown variable: its name, its text, and what is used instead (or
- * why it is ignored). */
+/* Called once for each bad or unknown variable: its name, its text, and a remark that completes the
+ * message: "out of range (1 to 128), using 64", "unknown, ignored". */
 typedef void (*cca_config_complaint_fn)(void *user, const char *name, const char *value,
                                         const char *used);
 
@@ -52,9 +52,9 @@ typedef void (*cca_config_complaint_fn)(void *user, const char *name, const char
 void cca_config_init(struct cca_config *config);
 
 /* Reads all `CCA_` entries of an environment block ("NAME=value" strings, NULL at the end). Empty
- * means unset, but for CCA_DUMP_ON. A bad or out-of-range value leaves the default and complains; so
- * does an unknown CCA_ name. CCA_FREE_SYNC=native becomes mode `count`; CCA_DISABLE=1 becomes mode
- * `off`. */
+ * means unset, but for CCA_DUMP_ON; of entries with one name the first counts. A bad or
+ * out-of-range value leaves the field as it is and complains; so does an unknown CCA_ name.
+ * CCA_FREE_SYNC=native makes mode `cache` mode `count`; CCA_DISABLE=1 makes it `off`. */
 void cca_config_read(struct cca_config *config, const char *const *environment,
                      cca_config_complaint_fn complain, void *user);
 
