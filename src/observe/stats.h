@@ -31,6 +31,7 @@ struct cca_counters {
     int64_t allocs; /* requests served, by the cache or passed through */
     int64_t hits;   /* of these, with no driver allocation */
     int64_t passed; /* of these, by the driver itself */
+    /* Segments of the cache only: what is passed through costs the same without us. */
     int64_t driver_allocs, driver_frees;
     int64_t driver_alloc_ns, driver_free_ns;
     int64_t free_waits, free_wait_ns;

@@ -11,7 +11,7 @@
 #include "observe/event.h"
 
 struct cca_trace_entry {
-    uint64_t seq; /* 1 for the first event ever recorded */
+    uint64_t seq; /* 1 for the first event ever recorded; goes on after a clear */
     uint64_t time_ns;
     uint64_t addr;
     uint64_t requested_bytes;
@@ -22,13 +22,19 @@ struct cca_trace_entry {
     uint32_t thread;
     uint16_t pool;
     uint8_t kind;
-    uint8_t api_flags; /* API in the low 4 bits, event flags above: see the accessors */
+    /* API in the low 4 bits, the low 4 event flags above (CCA_EVENT_PASSED does not fit): see the
+     * accessors. */
+    uint8_t api_flags;
 };
 _Static_assert(sizeof(struct cca_trace_entry) == 64, "a history entry is one cache line");
 
+/* Identity: recorded = held + those overwritten, or dropped by a resize. */
 struct cca_trace_ring {
     struct cca_trace_entry *entries; /* NULL until the first event, or when memory was refused */
     size_t capacity;
+    size_t held;       /* entries there are */
+    size_t next;       /* slot of the next entry */
+    uint64_t last_seq; /* of the newest event, recorded or refused */
     uint64_t recorded; /* ever since the last clear, kept or overwritten */
     uint64_t refused;  /* not kept because there was no memory */
 };

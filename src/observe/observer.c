@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#include "observe/observer.h"
+
+#include <errno.h>
+
+#include "base/compiler.h"
+
+void cca_observer_init(struct cca_observer *observer, int device, size_t ring_entries)
+{
+    *observer = (struct cca_observer){.device = device, .is_recording = ring_entries > 0};
+    observer->stats.max_split_size = -1;
+    cca_trace_ring_init(&observer->ring, ring_entries);
+}
+
+void cca_observer_report(struct cca_observer *observer, const struct cca_event *event)
+{
+    cca_stats_apply(&observer->stats, event);
+    cca_counters_apply(&observer->counters, event);
+    for (int i = 0; i < observer->tracker_count; i++) {
+        observer->trackers[i].fn(observer->trackers[i].user, observer->device, event);
+    }
+    if (observer->is_recording) {
+        cca_trace_ring_record(&observer->ring, event);
+    }
+}
+
+int cca_observer_add_tracker(struct cca_observer *observer, cca_tracker_fn fn, void *user)
+{
+    if (observer->tracker_count >= (int)CCA_ARRAY_LEN(observer->trackers)) {
+        return -ENOSPC;
+    }
+    observer->trackers[observer->tracker_count].fn = fn;
+    observer->trackers[observer->tracker_count].user = user;
+    observer->tracker_count++;
+    return 0;
+}
+
+void cca_observer_remove_tracker(struct cca_observer *observer, cca_tracker_fn fn, void *user)
+{
+    for (int i = 0; i < observer->tracker_count; i++) {
+        if (observer->trackers[i].fn == fn && observer->trackers[i].user == user) {
+            for (int j = i + 1; j < observer->tracker_count; j++) {
+                observer->trackers[j - 1] = observer->trackers[j];
+            }
+            observer->tracker_count--;
+            return;
+        }
+    }
+}
+
+void cca_observer_fini(struct cca_observer *observer)
+{
+    cca_trace_ring_fini(&observer->ring);
+    observer->tracker_count = 0;
+    observer->is_recording = false;
+}

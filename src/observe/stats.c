@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+#include "observe/stats.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "base/format.h"
+
+enum row_shape { ROW_ARRAY, ROW_SINGLE, ROW_NUMBER };
+
+struct row {
+    const char *name;
+    size_t offset; /* into struct cca_stats */
+    enum row_shape shape;
+};
+
+static const struct row rows[] = {
+#define ARRAY(name, unit, what)  {#name, offsetof(struct cca_stats, name), ROW_ARRAY},
+#define SINGLE(name, unit, what) {#name, offsetof(struct cca_stats, name), ROW_SINGLE},
+#define COUNTER(name, what)      {#name, offsetof(struct cca_stats, name), ROW_NUMBER},
+#include "observe/stats.def"
+#undef ARRAY
+#undef SINGLE
+#undef COUNTER
+    {"max_split_size", offsetof(struct cca_stats, max_split_size), ROW_NUMBER},
+};
+
+static void change(struct cca_stat *stat, int64_t delta)
+{
+    stat->current += delta;
+    if (delta >= 0) {
+        stat->allocated += delta;
+    } else {
+        stat->freed -= delta;
+    }
+    if (stat->current > stat->peak) {
+        stat->peak = stat->current;
+    }
+}
+
+static void change_array(struct cca_stat stats[CCA_STAT_POOLS], const struct cca_event *event,
+                         int64_t delta)
+{
+    change(&stats[CCA_STAT_ALL], delta);
+    change(&stats[(event->flags & CCA_EVENT_SMALL) != 0 ? CCA_STAT_SMALL : CCA_STAT_LARGE], delta);
+}
+
+static void change_oversize(struct cca_stat *stat, const struct cca_event *event, int64_t delta)
+{
+    if ((event->flags & CCA_EVENT_OVERSIZE) != 0) {
+        change(stat, delta);
+    }
+}
+
+static void change_split(struct cca_stats *stats, const struct cca_event *event)
+{
+    change_array(stats->inactive_split, event, event->split_count_delta);
+    change_array(stats->inactive_split_bytes, event, event->split_bytes_delta);
+}
+
+static void apply_block(struct cca_stats *stats, const struct cca_event *event)
+{
+    int64_t block = (int64_t)event->block_bytes;
+    int64_t requested = (int64_t)event->requested_bytes;
+
+    if (event->kind == CCA_EVENT_ALLOC) {
+        change_split(stats, event);
+        change_array(stats->allocation, event, 1);
+        change_array(stats->allocated_bytes, event, block);
+        change_array(stats->requested_bytes, event, requested);
+        change_array(stats->active, event, 1);
+        change_array(stats->active_bytes, event, block);
+        change_oversize(&stats->oversize_allocations, event, 1);
+    } else if (event->kind == CCA_EVENT_FREE_REQUESTED) {
+        change_array(stats->allocation, event, -1);
+        change_array(stats->allocated_bytes, event, -block);
+        change_oversize(&stats->oversize_allocations, event, -1);
+    } else {
+        change_split(stats, event);
+        change_array(stats->active, event, -1);
+        change_array(stats->active_bytes, event, -block);
+        change_array(stats->requested_bytes, event, -requested);
+    }
+}
+
+static void apply_segment(struct cca_stats *stats, const struct cca_event *event)
+{
+    bool comes = event->kind == CCA_EVENT_SEGMENT_ALLOC || event->kind == CCA_EVENT_SEGMENT_MAP;
+    bool is_mapping = event->kind == CCA_EVENT_SEGMENT_MAP ||
+                      event->kind == CCA_EVENT_SEGMENT_UNMAP;
+    int64_t sign = comes ? 1 : -1;
+
+    change_array(stats->reserved_bytes, event, sign * (int64_t)event->block_bytes);
+    if (comes) {
+        stats->num_device_alloc += 1;
+    } else {
+        stats->num_device_free += 1;
+    }
+    if (!is_mapping) {
+        change_array(stats->segment, event, sign);
+        change_oversize(&stats->oversize_segments, event, sign);
+    }
+}
+
+void cca_stats_apply(struct cca_stats *stats, const struct cca_event *event)
+{
+    switch (event->kind) {
+    case CCA_EVENT_ALLOC:
+    case CCA_EVENT_FREE_REQUESTED:
+    case CCA_EVENT_FREE_COMPLETED: apply_block(stats, event); break;
+    case CCA_EVENT_SEGMENT_ALLOC:
+    case CCA_EVENT_SEGMENT_FREE:
+    case CCA_EVENT_SEGMENT_MAP:
+    case CCA_EVENT_SEGMENT_UNMAP: apply_segment(stats, event); break;
+    case CCA_EVENT_OOM: stats->num_ooms += 1; break;
+    case CCA_EVENT_RETRY: stats->num_alloc_retries += 1; break;
+    case CCA_EVENT_SYNC: stats->num_sync_all_streams += 1; break;
+    case CCA_EVENT_REJECT: stats->num_oom_rejections += 1; break;
+    case CCA_EVENT_SNAPSHOT:
+    case CCA_EVENT_DRIVER_FREED:
+    case CCA_EVENT_FREE_WAITED:
+    case CCA_EVENT_FENCE:
+    case CCA_EVENT_FENCE_JOIN:
+    case CCA_EVENT_KIND_COUNT: break;
+    }
+}
+
+static void count_driver_alloc(struct cca_counters *counters, uint64_t duration_ns)
+{
+    unsigned slot = duration_ns > 1 ? 63u - (unsigned)__builtin_clzll(duration_ns) : 0;
+    unsigned last = CCA_ARRAY_LEN(counters->driver_alloc_histogram) - 1;
+
+    counters->driver_allocs += 1;
+    counters->driver_alloc_ns += (int64_t)duration_ns;
+    counters->driver_alloc_histogram[slot < last ? slot : last] += 1;
+}
+
+void cca_counters_apply(struct cca_counters *counters, const struct cca_event *event)
+{
+    bool is_passed = (event->flags & CCA_EVENT_PASSED) != 0;
+
+    switch (event->kind) {
+    case CCA_EVENT_ALLOC:
+        counters->allocs += 1;
+        counters->hits += (event->flags & CCA_EVENT_HIT) != 0;
+        counters->passed += is_passed;
+        break;
+    case CCA_EVENT_SEGMENT_ALLOC:
+        if (!is_passed) {
+            count_driver_alloc(counters, event->duration_ns);
+        }
+        break;
+    case CCA_EVENT_DRIVER_FREED:
+        if (!is_passed) {
+            counters->driver_frees += 1;
+            counters->driver_free_ns += (int64_t)event->duration_ns;
+        }
+        break;
+    case CCA_EVENT_FREE_WAITED:
+        counters->free_waits += 1;
+        counters->free_wait_ns += (int64_t)event->duration_ns;
+        break;
+    case CCA_EVENT_FENCE: counters->fences += 1; break;
+    case CCA_EVENT_FENCE_JOIN: counters->fence_joins += 1; break;
+    default: break;
+    }
+}
+
+static void reset_peaks(struct cca_stat *stats, int count)
+{
+    for (int i = 0; i < count; i++) {
+        stats[i].peak = stats[i].current;
+    }
+}
+
+void cca_stats_reset_peak(struct cca_stats *stats)
+{
+#define ARRAY(name, unit, what)  reset_peaks(stats->name, CCA_STAT_POOLS);
+#define SINGLE(name, unit, what) reset_peaks(&stats->name, 1);
+#define COUNTER(name, what)
+#include "observe/stats.def"
+#undef ARRAY
+#undef SINGLE
+#undef COUNTER
+}
+
+static void reset_accumulated(struct cca_stat *stats, int count)
+{
+    for (int i = 0; i < count; i++) {
+        stats[i].allocated = 0;
+        stats[i].freed = 0;
+    }
+}
+
+void cca_stats_reset_accumulated(struct cca_stats *stats)
+{
+#define ARRAY(name, unit, what)  reset_accumulated(stats->name, CCA_STAT_POOLS);
+#define SINGLE(name, unit, what) reset_accumulated(&stats->name, 1);
+#define COUNTER(name, what)      stats->name = 0;
+#include "observe/stats.def"
+#undef ARRAY
+#undef SINGLE
+#undef COUNTER
+}
+
+/* The row that follows `last` in the order of the keys, or NULL. The names alone decide: '.', which
+ * follows a name in its keys, sorts before every character of a name. */
+static const struct row *next_row(const struct row *last)
+{
+    const struct row *next = NULL;
+
+    for (size_t i = 0; i < CCA_ARRAY_LEN(rows); i++) {
+        const struct row *row = &rows[i];
+        if ((last == NULL || strcmp(row->name, last->name) > 0) &&
+            (next == NULL || strcmp(row->name, next->name) < 0)) {
+            next = row;
+        }
+    }
+    return next;
+}
+
+static void each_metric(const struct cca_stat *stat, const char *name, const char *pool,
+                        cca_stats_each_fn each, void *user)
+{
+    const struct {
+        const char *name;
+        int64_t value;
+    } metrics[] = {
+        {".allocated", stat->allocated},
+        {".current", stat->current},
+        {".freed", stat->freed},
+        {".peak", stat->peak},
+    };
+
+    for (size_t i = 0; i < CCA_ARRAY_LEN(metrics); i++) {
+        char key[64];
+        struct cca_text text;
+        cca_text_init(&text, key, sizeof(key));
+        cca_text_str(&text, name);
+        cca_text_str(&text, pool);
+        cca_text_str(&text, metrics[i].name);
+        each(user, key, metrics[i].value);
+    }
+}
+
+void cca_stats_each(const struct cca_stats *stats, cca_stats_each_fn each, void *user)
+{
+    for (const struct row *row = next_row(NULL); row != NULL; row = next_row(row)) {
+        const void *data = (const char *)stats + row->offset;
+        const struct cca_stat *stat = data;
+        switch (row->shape) {
+        case ROW_ARRAY:
+            each_metric(&stat[CCA_STAT_ALL], row->name, ".all", each, user);
+            each_metric(&stat[CCA_STAT_LARGE], row->name, ".large_pool", each, user);
+            each_metric(&stat[CCA_STAT_SMALL], row->name, ".small_pool", each, user);
+            break;
+        case ROW_SINGLE: each_metric(stat, row->name, "", each, user); break;
+        case ROW_NUMBER: each(user, row->name, *(const int64_t *)data); break;
+        }
+    }
+}
+
+struct search {
+    const char *key;
+    int64_t value;
+    bool is_found;
+};
+
+static void compare_key(void *user, const char *key, int64_t value)
+{
+    struct search *search = user;
+
+    if (strcmp(key, search->key) == 0) {
+        search->value = value;
+        search->is_found = true;
+    }
+}
+
+int cca_stats_value(const struct cca_stats *stats, const char *key, int64_t *value_out)
+{
+    struct search search = {.key = key};
+
+    cca_stats_each(stats, compare_key, &search);
+    if (!search.is_found) {
+        return -ENOENT;
+    }
+    *value_out = search.value;
+    return 0;
+}
+
+uint64_t cca_counters_driver_alloc_median_ns(const struct cca_counters *counters)
+{
+    uint64_t total = 0;
+    uint64_t below = 0;
+
+    for (size_t i = 0; i < CCA_ARRAY_LEN(counters->driver_alloc_histogram); i++) {
+        total += counters->driver_alloc_histogram[i];
+    }
+    for (size_t i = 0; i < CCA_ARRAY_LEN(counters->driver_alloc_histogram); i++) {
+        uint64_t here = counters->driver_alloc_histogram[i];
+        if (here != 0 && 2 * (below + here) >= total) {
+            /* Spread evenly over the slot. */
+            double part = ((double)total / 2 - (double)below) / (double)here;
+            double low = (double)(UINT64_C(1) << i);
+            return (uint64_t)(low + low * part);
+        }
+        below += here;
+    }
+    return 0;
+}
