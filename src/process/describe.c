@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* What a hook adds to each call: who called, and that it was called. */
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/compiler.h"
+#include "observe/unwind.h"
+#include "process/state.h"
+
+enum { DEPTH_MAX = 128 };
+
+static CCA_THREAD_LOCAL uint32_t thread_id;
+
+void cca_process_forget_thread(void)
+{
+    thread_id = 0;
+}
+
+static uint32_t current_thread(void)
+{
+    if (CCA_UNLIKELY(thread_id == 0)) {
+        thread_id = (uint32_t)gettid();
+    }
+    return thread_id;
+}
+
+static bool wants_stack(const struct cca_config *config, bool is_free)
+{
+    return is_free ? config->context == CCA_CONTEXT_ALL : config->context != CCA_CONTEXT_NONE;
+}
+
+CCA_NOINLINE void cca_process_describe(struct cca_request *request, bool is_free, int skip)
+{
+    struct cca_process *process = cca_process_state();
+    uintptr_t pcs[DEPTH_MAX];
+    int max, depth;
+
+    request->thread = current_thread();
+    request->stack = 0;
+    if (!wants_stack(&process->config, is_free) ||
+        !atomic_load_explicit(&process->has_stacks, memory_order_acquire)) {
+        return;
+    }
+    max = process->config.stack_depth < DEPTH_MAX ? (int)process->config.stack_depth : DEPTH_MAX;
+    depth = cca_unwind_capture(pcs, max, skip + 1);
+    request->stack = cca_stack_table_intern(&process->stacks, pcs, depth);
+}
+
+void cca_process_count(int row, enum cca_coverage what)
+{
+    struct cca_process *process = cca_process_state();
+    uint32_t stripe = current_thread() % CCA_COVERAGE_STRIPES;
+
+    if (row >= 0 && row < CCA_COVERAGE_ROWS_MAX) {
+        atomic_fetch_add_explicit(&process->coverage[stripe][row].counts[what], 1,
+                                  memory_order_relaxed);
+    }
+}
+
+uint64_t cca_process_coverage(const struct cca_process *process, int row, enum cca_coverage what)
+{
+    uint64_t sum = 0;
+
+    for (int i = 0; i < CCA_COVERAGE_STRIPES; i++) {
+        sum += atomic_load_explicit(&process->coverage[i][row].counts[what], memory_order_relaxed);
+    }
+    return sum;
+}
+
+void cca_process_name_coverage(const char *const *names, int count)
+{
+    struct cca_process *process = cca_process_state();
+
+    process->coverage_names = names;
+    process->coverage_name_count = count < CCA_COVERAGE_ROWS_MAX ? count : CCA_COVERAGE_ROWS_MAX;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+#include "process/process.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cca/cca_version.h"
+#include "observe/unwind.h"
+#include "process/state.h"
+
+/* Distinct stacks expected at most, and the address space for their frames; pages exist once used.
+ */
+enum { STACK_SLOTS = 1 << 18 };
+#define STACK_ARENA_BYTES ((size_t)256 << 20)
+
+static struct cca_process the_process;
+
+struct cca_process *cca_process_state(void)
+{
+    return &the_process;
+}
+
+void cca_process_load(void)
+{
+    struct cca_process *process = &the_process;
+
+    cca_config_init(&process->config);
+    if (getauxval(AT_SECURE) != 0) {
+        process->config.mode = CCA_MODE_OFF;
+        return;
+    }
+    cca_log_init();
+    cca_config_read(&process->config, (const char *const *)environ, cca_complaints_add,
+                    &process->complaints);
+    if (process->config.mode == CCA_MODE_OFF) {
+        return;
+    }
+    cca_log_set_level((enum cca_log_level)process->config.log_level);
+    cca_lock_init(&process->lock, CCA_RANK_PROCESS);
+    cca_identity_take(&process->identity);
+    atomic_store_explicit(&process->is_active, true, memory_order_release);
+}
+
+bool cca_process_is_active(void)
+{
+    return atomic_load_explicit(&the_process.is_active, memory_order_acquire);
+}
+
+const struct cca_config *cca_process_config(void)
+{
+    return &the_process.config;
+}
+
+struct cca_allocator *cca_process_allocator(void)
+{
+    if (!cca_process_is_active()) {
+        return NULL;
+    }
+    return atomic_load_explicit(&the_process.allocator, memory_order_acquire);
+}
+
+/* Mapped memory only: nothing here may wait for the loader, whose lock another thread can hold
+ * while it waits for this one. */
+static void make_allocator(struct cca_process *process)
+{
+    struct cca_allocator *allocator = NULL;
+
+    cca_lock_take(&process->lock);
+    if (atomic_load_explicit(&process->allocator, memory_order_relaxed) == NULL &&
+        cca_allocator_create(&process->config, &allocator) == 0) {
+        atomic_store_explicit(&process->allocator, allocator, memory_order_release);
+    }
+    if (process->config.context != CCA_CONTEXT_NONE &&
+        !atomic_load_explicit(&process->has_stacks, memory_order_relaxed) &&
+        cca_stack_table_init(&process->stacks, STACK_SLOTS, STACK_ARENA_BYTES) == 0) {
+        atomic_store_explicit(&process->has_stacks, true, memory_order_release);
+    }
+    cca_lock_drop(&process->lock);
+}
+
+/* The name of what takes call stacks, for the banner. */
+static const char *start_unwinder(const struct cca_process *process)
+{
+    const char *why = "";
+
+    if (process->config.unwinder == CCA_UNWINDER_NONE ||
+        process->config.context == CCA_CONTEXT_NONE) {
+        return "none";
+    }
+    if (!cca_unwind_start(&why)) {
+        cca_log(CCA_LOG_WARN, "no call stacks: %s", why);
+        return "none";
+    }
+    return "libunwind";
+}
+
+static void print_banner(const struct cca_process *process, const char *unwinder)
+{
+    int driver = process->driver_version, runtime = process->runtime_version;
+
+    cca_log(CCA_LOG_INFO, "version %s, mode %s, driver %d.%d, runtime %d.%d, call stacks by %s",
+            CCA_VERSION_STRING, process->config.mode == CCA_MODE_COUNT ? "count" : "cache",
+            driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10, unwinder);
+}
+
+void cca_process_context_is_up(int driver_version, int runtime_version)
+{
+    struct cca_process *process = &the_process;
+    int state = atomic_load_explicit(&process->start, memory_order_acquire);
+    const char *unwinder;
+
+    if (CCA_LIKELY(state == CCA_START_DONE) || !cca_process_is_active()) {
+        return;
+    }
+    make_allocator(process);
+    state = CCA_START_NEVER;
+    /* The others go on without call stacks for a moment instead of waiting: this thread may need
+     * the loader's lock, and one of them may hold it. */
+    if (!atomic_compare_exchange_strong(&process->start, &state, CCA_START_RUNNING)) {
+        return;
+    }
+    process->driver_version = driver_version;
+    process->runtime_version = runtime_version;
+    cca_identity_read_command_line(&process->identity);
+    cca_complaints_print(&process->complaints);
+    unwinder = start_unwinder(process);
+    print_banner(process, unwinder);
+    atomic_store_explicit(&process->start, CCA_START_DONE, memory_order_release);
+}
+
+void cca_process_unload(void)
+{
+}
+
+void cca_process_stop_caching(enum cca_stop reason, const char *because)
+{
+    struct cca_allocator *allocator = cca_process_allocator();
+
+    if (allocator != NULL && cca_allocator_stop(allocator, reason)) {
+        cca_log(CCA_LOG_WARN,
+                "caching ends: the program called %s, which is not handled yet; live memory stays "
+                "valid",
+                because);
+    }
+}
+
+void cca_process_out_of_memory(struct cca_heap *heap, const struct cca_request *request)
+{
+    (void)heap;
+    (void)request;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/* The state of the process, shared by the files of this folder and by nobody else. One instance, in
+ * process.c. Fields say who writes them; what is not atomic is written by cca_process_load or under
+ * `lock` before `start` becomes CCA_START_DONE, and only read afterwards. */
+#ifndef CCA_PROCESS_STATE_H
+#define CCA_PROCESS_STATE_H
+
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/lock.h"
+#include "config/config.h"
+#include "observe/stack_table.h"
+#include "process/process.h"
+
+enum {
+    CCA_COMPLAINTS_MAX = 16,
+    CCA_COMPLAINT_BYTES = 256,
+    CCA_IDENTITY_BYTES = 4096,
+    CCA_COVERAGE_STRIPES = 8 /* threads are spread over these, so that counting does not contend */
+};
+
+enum cca_start_state { CCA_START_NEVER, CCA_START_RUNNING, CCA_START_DONE };
+
+/* Bad variables, kept until CUDA is used: a child without CUDA prints nothing. */
+struct cca_complaints {
+    char lines[CCA_COMPLAINTS_MAX][CCA_COMPLAINT_BYTES];
+    int count, dropped;
+};
+
+/* Who the process is; as it was at load, but for the command line. */
+struct cca_identity {
+    pid_t pid;
+    int64_t start_time_us;                 /* unix */
+    uint64_t start_ns;                     /* cca_clock_ns */
+    char directory[CCA_IDENTITY_BYTES];    /* working directory; "" = not known */
+    char program[CCA_IDENTITY_BYTES];      /* path of the executable */
+    char command_line[CCA_IDENTITY_BYTES]; /* arguments, each ended by NUL; read at the first
+                                              context */
+    size_t command_line_bytes;
+};
+
+struct cca_coverage_row {
+    _Atomic uint64_t counts[CCA_COVERAGE_KINDS];
+};
+
+/* A snapshot whose model is copied already and waits for the dump thread. */
+struct cca_dump_job;
+
+struct cca_dumps {
+    sem_t wake;              /* posted by the handler; the dump thread waits on it */
+    atomic_bool has_thread;  /* the dump thread runs */
+    atomic_bool signal_came; /* set by the handler before it posts */
+    atomic_bool is_stopping; /* exit has begun: no new dump starts */
+    atomic_bool is_busy;     /* someone makes a dump; see cca_dump_claim */
+    struct cca_lock lock;    /* held while the loader's list is walked; fork waits for it */
+    _Atomic(struct cca_dump_job *) pending; /* out-of-memory copy; whoever takes it owns it */
+    _Atomic uint64_t last_oom_ns;           /* start of the last out-of-memory dump, 0 = none */
+    atomic_uint sequence;                   /* of the next snapshot's name */
+    _Atomic uint64_t written;               /* complete files of this process */
+    char last_path[CCA_IDENTITY_BYTES];     /* the newest of them; belongs to whoever is busy */
+    int installed_signal;                   /* ours while the program leaves it alone; 0 = none */
+};
+
+struct cca_process {
+    struct cca_lock lock;
+    struct cca_config config;
+    struct cca_complaints complaints;
+    struct cca_identity identity;
+
+    atomic_bool is_active;
+    atomic_int start; /* enum cca_start_state */
+    atomic_bool is_unloaded;
+
+    _Atomic(struct cca_allocator *) allocator; /* NULL before the first context */
+    struct cca_stack_table stacks;
+    atomic_bool has_stacks;
+    int driver_version, runtime_version;
+
+    struct cca_dumps dumps;
+
+    struct cca_coverage_row coverage[CCA_COVERAGE_STRIPES][CCA_COVERAGE_ROWS_MAX];
+    const char *const *coverage_names;
+    int coverage_name_count;
+};
+
+/* The one instance. */
+struct cca_process *cca_process_state(void);
+
+/* complaints.c */
+void cca_complaints_add(void *complaints, const char *name, const char *value, const char *used);
+void cca_complaints_print(const struct cca_complaints *complaints);
+
+/* identity.c: no descriptor is open between calls. */
+void cca_identity_take(struct cca_identity *identity);
+/* After a fork: only what differs in the child. */
+void cca_identity_renew(struct cca_identity *identity);
+void cca_identity_read_command_line(struct cca_identity *identity);
+
+/* describe.c: a forked child has another kernel thread id. */
+void cca_process_forget_thread(void);
+/* Sum over the stripes. */
+uint64_t cca_process_coverage(const struct cca_process *process, int row, enum cca_coverage what);
+
+#endif
