@@ -99,6 +99,7 @@ struct cca_model_allocator_settings {
 struct cca_model {
     struct cca_arena arena; /* owns every array */
 
+    const char *version;             /* the library's own */
     const char *host, *program;      /* program: path of the executable */
     const char *const *command_line; /* argv, or none when it was asked to be left out */
     size_t command_line_count;

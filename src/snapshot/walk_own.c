@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+#include "snapshot/walk_own.h"
+
+#include "base/format.h"
+
+static void walk_process(const struct cca_model *model, struct cca_writer *writer)
+{
+    cca_writer_string(writer, "version", model->version);
+    cca_writer_string(writer, "host", model->host);
+    cca_writer_int(writer, "pid", model->pid);
+    cca_writer_int(writer, "rank", model->rank);
+    cca_writer_string(writer, "program", model->program);
+    cca_writer_key(writer, "command_line");
+    cca_writer_list_begin(writer);
+    for (size_t i = 0; i < model->command_line_count; i++) {
+        writer->ops->string(writer, model->command_line[i], true);
+    }
+    cca_writer_list_end(writer);
+    cca_writer_int(writer, "start_time_us", model->start_time_us);
+    cca_writer_int(writer, "dump_time_us", model->dump_time_us);
+    cca_writer_string(writer, "cause", model->cause);
+    cca_writer_int(writer, "driver_version", model->driver_version);
+    cca_writer_int(writer, "runtime_version", model->runtime_version);
+}
+
+static void walk_hooks(const struct cca_model *model, struct cca_writer *writer)
+{
+    cca_writer_key(writer, "hook_coverage");
+    cca_writer_dict_begin(writer);
+    for (size_t i = 0; i < model->hook_count; i++) {
+        const struct cca_model_hook *hook = &model->hooks[i];
+
+        cca_writer_key(writer, hook->api);
+        cca_writer_dict_begin(writer);
+        cca_writer_uint(writer, "seen", hook->seen);
+        cca_writer_uint(writer, "served", hook->served);
+        cca_writer_uint(writer, "passed", hook->passed);
+        cca_writer_dict_end(writer);
+    }
+    cca_writer_dict_end(writer);
+}
+
+static void walk_settings(const struct cca_model *model, struct cca_writer *writer)
+{
+    cca_writer_key(writer, "settings");
+    cca_writer_dict_begin(writer);
+    for (size_t i = 0; i < model->setting_count; i++) {
+        cca_writer_string(writer, model->settings[i].name, model->settings[i].value);
+    }
+    cca_writer_dict_end(writer);
+}
+
+static void walk_stat(void *user, const char *key, int64_t value)
+{
+    struct cca_writer *writer = user;
+
+    writer->ops->key(writer, key, false);
+    writer->ops->put_int(writer, value);
+}
+
+static void walk_stats(const struct cca_model *model, struct cca_writer *writer)
+{
+    cca_writer_key(writer, "stats");
+    cca_writer_list_begin(writer);
+    for (size_t i = 0; i < model->device_count; i++) {
+        cca_writer_dict_begin(writer);
+        cca_stats_each(&model->devices[i].stats, walk_stat, writer);
+        cca_writer_dict_end(writer);
+    }
+    cca_writer_list_end(writer);
+}
+
+static void walk_device_counters(const struct cca_model_device *device, struct cca_writer *writer)
+{
+    const struct cca_counters *counters = &device->counters;
+
+    cca_writer_dict_begin(writer);
+    cca_writer_int(writer, "allocs", counters->allocs);
+    cca_writer_int(writer, "hits", counters->hits);
+    cca_writer_int(writer, "passed_through", counters->passed);
+    cca_writer_int(writer, "driver_allocs", counters->driver_allocs);
+    cca_writer_int(writer, "driver_frees", counters->driver_frees);
+    cca_writer_int(writer, "driver_alloc_time_us", counters->driver_alloc_ns / 1000);
+    cca_writer_int(writer, "driver_free_time_us", counters->driver_free_ns / 1000);
+    cca_writer_int(writer, "free_waits", counters->free_waits);
+    cca_writer_int(writer, "free_wait_time_us", counters->free_wait_ns / 1000);
+    cca_writer_int(writer, "fences", counters->fences);
+    cca_writer_int(writer, "fence_joins", counters->fence_joins);
+    cca_writer_uint(writer, "pending_bytes", device->pending_bytes);
+    cca_writer_uint(writer, "lost_entries", device->lost_entries);
+    cca_writer_uint(writer, "truncated_stacks", device->unwind.truncated);
+    cca_writer_uint(writer, "missing_stacks", device->unwind.missing);
+    cca_writer_uint(writer, "slow_stacks", device->unwind.slow);
+    cca_writer_dict_end(writer);
+}
+
+static void walk_counters(const struct cca_model *model, struct cca_writer *writer)
+{
+    cca_writer_key(writer, "counters");
+    cca_writer_list_begin(writer);
+    for (size_t i = 0; i < model->device_count; i++) {
+        walk_device_counters(&model->devices[i], writer);
+    }
+    cca_writer_list_end(writer);
+}
+
+static void walk_build_id(const struct cca_module *module, struct cca_writer *writer)
+{
+    static const char hex[] = "0123456789abcdef";
+    char digits[2 * sizeof(module->build_id) + 1];
+    struct cca_text text;
+
+    cca_text_init(&text, digits, sizeof(digits));
+    for (unsigned i = 0; i < module->build_id_len && i < sizeof(module->build_id); i++) {
+        cca_text_char(&text, hex[module->build_id[i] >> 4]);
+        cca_text_char(&text, hex[module->build_id[i] & 15]);
+    }
+    cca_writer_key(writer, "build_id");
+    writer->ops->string(writer, digits, false);
+}
+
+static void walk_modules(const struct cca_model *model, struct cca_writer *writer)
+{
+    cca_writer_key(writer, "modules");
+    cca_writer_list_begin(writer);
+    for (size_t i = 0; i < model->modules.count; i++) {
+        const struct cca_module *module = &model->modules.list[i];
+
+        cca_writer_dict_begin(writer);
+        cca_writer_string(writer, "path", module->path);
+        cca_writer_uint(writer, "base", module->base);
+        walk_build_id(module, writer);
+        cca_writer_dict_end(writer);
+    }
+    cca_writer_list_end(writer);
+}
+
+static void walk_devices(const struct cca_model *model, struct cca_writer *writer)
+{
+    cca_writer_key(writer, "devices");
+    cca_writer_list_begin(writer);
+    for (size_t i = 0; i < model->device_count; i++) {
+        const struct cca_model_device *device = &model->devices[i];
+        uint64_t reserved = (uint64_t)device->stats.reserved_bytes[CCA_STAT_ALL].current;
+        uint64_t used = device->total_bytes > device->free_bytes
+                            ? device->total_bytes - device->free_bytes
+                            : 0;
+
+        cca_writer_dict_begin(writer);
+        cca_writer_int(writer, "device", device->ordinal);
+        cca_writer_uint(writer, "total", device->total_bytes);
+        cca_writer_uint(writer, "free", device->free_bytes);
+        cca_writer_uint(writer, "reserved", reserved);
+        cca_writer_uint(writer, "other", used > reserved ? used - reserved : 0);
+        cca_writer_bool(writer, "partial", device->is_partial);
+        cca_writer_dict_end(writer);
+    }
+    cca_writer_list_end(writer);
+}
+
+void cca_walk_own(const struct cca_model *model, struct cca_writer *writer)
+{
+    cca_writer_key(writer, "cca");
+    cca_writer_dict_begin(writer);
+    walk_process(model, writer);
+    walk_hooks(model, writer);
+    walk_settings(model, writer);
+    walk_stats(model, writer);
+    walk_counters(model, writer);
+    walk_modules(model, writer);
+    walk_devices(model, writer);
+    cca_writer_dict_end(writer);
+}
