@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The objects that are loaded now: path, load address, executable ranges, build id. Taken on the
+/* The objects that are loaded now: path, load address, span, build id. Taken on the
  * dump thread only (dl_iterate_phdr holds the loader's lock). */
 #ifndef CCA_OBSERVE_MODULES_H
 #define CCA_OBSERVE_MODULES_H
@@ -11,7 +11,7 @@
 #include "base/sysmem.h"
 
 struct cca_module {
-    const char *path;    /* absolute where known; "[vdso]" */
+    const char *path;    /* absolute where known; "[vdso]"; "" when it has no name */
     uint64_t base;       /* load bias: address minus this = the ELF file's virtual address */
     uint64_t start, end; /* span of its loaded segments */
     unsigned char build_id[32];

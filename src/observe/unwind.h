@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Return addresses of the calling thread, by libunwind's unw_backtrace out of a privately loaded
  * library (RTLD_LOCAL: linking it would break C++ exceptions in some host programs). Never called
- * under a lock or in a signal handler. */
+ * under a lock or in a signal handler. Holds no file descriptor and reads or writes none. */
 #ifndef CCA_OBSERVE_UNWIND_H
 #define CCA_OBSERVE_UNWIND_H
 
@@ -12,7 +12,10 @@
 
 /* How captures went, for the snapshot; counted without locks. */
 struct cca_unwind_counts {
-    uint64_t captures, missing, truncated, slow;
+    uint64_t captures;
+    uint64_t missing;   /* of these, without any frame */
+    uint64_t truncated; /* of these, as deep as was asked for: there may be more frames */
+    uint64_t slow;      /* of these, above 5 us, after a thread's first 64 (x86-64 only) */
 };
 
 /* Loads and tests the unwinder; call once, outside any lock, at the first CUDA context. False when
@@ -20,9 +23,10 @@ struct cca_unwind_counts {
  * malloc inside the loader. */
 bool cca_unwind_start(const char **why_out);
 
-/* At most `max` return addresses, innermost first, without the `skip` innermost ones (the library's
- * own). Returns 0 when there is no unwinder, when the thread is inside a capture already, or after
- * cca_unwind_stop. No malloc but for a thread's first call. */
+/* At most `max` (and 128) return addresses, innermost first, without the `skip` (at most 31)
+ * innermost ones (the library's own); with skip 0 the first one lies in the caller. Returns 0 when
+ * there is no unwinder, when the thread is inside a capture already, or after cca_unwind_stop. Leaves
+ * errno alone. No malloc but for a thread's first call. */
 CCA_NOINLINE int cca_unwind_capture(uintptr_t *pcs, int max, int skip);
 
 /* From now on every capture returns 0: in a forked child. Async-signal-safe. */
