@@ -21,9 +21,10 @@ WAIT_SHARE = 0.05
 def hints(snapshot, summaries):
     """At most three sentences."""
     found = []
+    is_several = sum(1 for summary in summaries if not summary.is_unused) > 1
     for summary in summaries:
         trace = snapshot.traces[summary.device] if summary.device < len(snapshot.traces) else []
-        prefix = 'device %d: ' % summary.device if len(summaries) > 1 else ''
+        prefix = 'device %d: ' % summary.device if is_several else ''
         for rule in (out_of_memory, fragmented, growing, hoarding, few_hits):
             sentence = rule(summary, trace, snapshot)
             if sentence:

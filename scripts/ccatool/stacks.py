@@ -53,14 +53,19 @@ def program_frames(frames):
     kept = list(frames)
     while kept and PLUMBING.match(os.path.basename(kept[0][1])):
         kept.pop(0)
-    kept = [frame for frame in kept if not FRAME_NAMES_HIDDEN.search(frame[0])]
+    kept = [frame for frame in kept if not FRAME_NAMES_HIDDEN.search(plain_name(frame[0]))]
     return kept or list(frames)
+
+
+def plain_name(name):
+    """The function's name without the offset that the library appends."""
+    return re.sub(r'\+0x[0-9a-f]+$', '', name)
 
 
 def short(frame):
     """`function (module)`; with a source file `function (file:line)`."""
     name, filename, line = frame
-    name = re.sub(r'\+0x[0-9a-f]+$', '', name) or '??'
+    name = plain_name(name) or '??'
     name = re.sub(r'\((?!anonymous).*\)( const)?$', '()', name)
     where = os.path.basename(filename)
     if line > 0:

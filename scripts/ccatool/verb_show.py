@@ -139,8 +139,10 @@ def device_lines(device, style):
         row('driver', number(device.driver_allocs), driver_remark(device))
     trouble = '%s, %s' % (counted(device.retries, 'retry').replace('retrys', 'retries'),
                           counted(device.ooms, 'OOM'))
-    row('trouble', number(device.retries + device.ooms),
-        style.warn(trouble) if device.ooms else trouble)
+    if device.retries or device.ooms:
+        row('trouble', number(device.retries + device.ooms), style.warn(trouble))
+    else:
+        row('trouble', 'none')
     lost = ', %s lost' % number(device.lost_entries) if device.lost_entries else ''
     row('history', number(device.events), '%s%s' % ('event' if device.events == 1 else 'events', lost))
     return lines
