@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* The device backend over a driver table: one CUDA context behind struct cca_device_ops.
+ *
+ * Every call leaves the thread as it was: a context is pushed only where the driver needs one that
+ * is not current, and popped on every path; the thread's stream capture mode is exchanged to
+ * relaxed around our own calls and put back (mem_alloc excepted: growth is made in the caller's
+ * mode, so that it is refused where the program's own call would be). Thread-safe, no lock, no
+ * malloc. */
+#ifndef CCA_DEVICE_CUDA_DEVICE_H
+#define CCA_DEVICE_CUDA_DEVICE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "device/cuda_table.h"
+#include "device/device.h"
+
+enum { CCA_CUDA_CONTEXTS_MAX = 256 };
+
+struct cca_cuda_context {
+    _Atomic(CUcontext) ctx; /* NULL: not in use yet; set last and never changed */
+    const struct cca_cuda_table *table;
+    int ordinal;
+};
+
+/* The contexts that were ever opened. Entries stay valid for ever, since a thread may still be in a
+ * call on a context that another thread resets. Zero-initialised. */
+struct cca_cuda_contexts {
+    _Atomic int claimed;
+    struct cca_cuda_context items[CCA_CUDA_CONTEXTS_MAX];
+};
+
+/* The backend of a context, the same entry for the same handle on the same device. `table` must
+ * outlive it. -ENOSPC when all entries are in use. */
+int cca_cuda_device_open(struct cca_cuda_contexts *contexts, const struct cca_cuda_table *table,
+                         CUcontext ctx, int ordinal, struct cca_device *device_out) CCA_MUST_CHECK;
+
+struct cca_cuda_identity {
+    bool is_primary; /* the primary context of its device, and active */
+    int ordinal;
+};
+
+/* Which context a handle is. Takes and gives back one reference to the device's primary context,
+ * only when that is active: nothing is created. Status: of the first driver call that failed. */
+struct cca_status cca_cuda_identify(const struct cca_cuda_table *table, CUcontext ctx,
+                                    struct cca_cuda_identity *identity_out);
+
+#endif
