@@ -8,7 +8,12 @@ static void walk_process(const struct cca_model *model, struct cca_writer *write
     cca_writer_string(writer, "version", model->version);
     cca_writer_string(writer, "host", model->host);
     cca_writer_int(writer, "pid", model->pid);
-    cca_writer_int(writer, "rank", model->rank);
+    cca_writer_key(writer, "rank");
+    if (model->rank >= 0) {
+        writer->ops->put_int(writer, model->rank);
+    } else {
+        writer->ops->none(writer);
+    }
     cca_writer_string(writer, "program", model->program);
     cca_writer_key(writer, "command_line");
     cca_writer_list_begin(writer);
@@ -58,23 +63,15 @@ static void walk_stat(void *user, const char *key, int64_t value)
     writer->ops->put_int(writer, value);
 }
 
-static void walk_stats(const struct cca_model *model, struct cca_writer *writer)
+static void walk_device_stats(const struct cca_model_device *device, struct cca_writer *writer)
 {
-    cca_writer_key(writer, "stats");
-    cca_writer_list_begin(writer);
-    for (size_t i = 0; i < model->device_count; i++) {
-        cca_writer_dict_begin(writer);
-        cca_stats_each(&model->devices[i].stats, walk_stat, writer);
-        cca_writer_dict_end(writer);
-    }
-    cca_writer_list_end(writer);
+    cca_stats_each(&device->stats, walk_stat, writer);
 }
 
 static void walk_device_counters(const struct cca_model_device *device, struct cca_writer *writer)
 {
     const struct cca_counters *counters = &device->counters;
 
-    cca_writer_dict_begin(writer);
     cca_writer_int(writer, "allocs", counters->allocs);
     cca_writer_int(writer, "hits", counters->hits);
     cca_writer_int(writer, "passed_through", counters->passed);
@@ -91,15 +88,25 @@ static void walk_device_counters(const struct cca_model_device *device, struct c
     cca_writer_uint(writer, "truncated_stacks", device->unwind.truncated);
     cca_writer_uint(writer, "missing_stacks", device->unwind.missing);
     cca_writer_uint(writer, "slow_stacks", device->unwind.slow);
-    cca_writer_dict_end(writer);
 }
 
-static void walk_counters(const struct cca_model *model, struct cca_writer *writer)
+/* A list indexed by ordinal: one dict per device, an empty one for an ordinal that is not there. */
+static void walk_by_ordinal(const struct cca_model *model, struct cca_writer *writer,
+                            const char *key,
+                            void (*walk)(const struct cca_model_device *, struct cca_writer *))
 {
-    cca_writer_key(writer, "counters");
+    int ordinal = 0;
+
+    cca_writer_key(writer, key);
     cca_writer_list_begin(writer);
     for (size_t i = 0; i < model->device_count; i++) {
-        walk_device_counters(&model->devices[i], writer);
+        for (; ordinal <= model->devices[i].ordinal; ordinal++) {
+            cca_writer_dict_begin(writer);
+            if (ordinal == model->devices[i].ordinal) {
+                walk(&model->devices[i], writer);
+            }
+            cca_writer_dict_end(writer);
+        }
     }
     cca_writer_list_end(writer);
 }
@@ -165,8 +172,8 @@ void cca_walk_own(const struct cca_model *model, struct cca_writer *writer)
     walk_process(model, writer);
     walk_hooks(model, writer);
     walk_settings(model, writer);
-    walk_stats(model, writer);
-    walk_counters(model, writer);
+    walk_by_ordinal(model, writer, "stats", walk_device_stats);
+    walk_by_ordinal(model, writer, "counters", walk_device_counters);
     walk_modules(model, writer);
     walk_devices(model, writer);
     cca_writer_dict_end(writer);

@@ -7,8 +7,8 @@
 #include "snapshot/model.h"
 #include "snapshot/writer.h"
 
-/* Writes the key `cca` and its value. The lists `stats`, `counters` and `devices` have one item per
- * device of the model, in the same order. */
+/* Writes the key `cca` and its value. The lists `stats` and `counters` are indexed by ordinal; the
+ * items of `devices` name theirs. */
 void cca_walk_own(const struct cca_model *model, struct cca_writer *writer);
 
 #endif
