@@ -165,8 +165,8 @@ static inline int cca_empty_cache(void)
 }
 
 /* Writes a snapshot now, on the calling thread; it is complete when the function returns. `path`:
- * the file's name without the suffix of the format, which is added; an existing file is not
- * overwritten, `-1`, `-2` is put before the suffix. NULL: as the settings say (CCA_DUMP_FILE).
+ * as CCA_DUMP_FILE, without the suffix of the format, which is added; an existing file is not
+ * overwritten, `-1`, `-2` is put before the suffix. NULL: where CCA_DUMP_FILE says.
  * Takes the time that writing a file takes; no lock of the library is held meanwhile.
  *   -ENODEV  no device has been used
  *   -EBUSY   another snapshot did not end for seconds

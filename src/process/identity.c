@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/compiler.h"
 #include "base/format.h"
+#include "config/parse.h"
 #include "process/state.h"
 
 static void take_program(struct cca_identity *identity)
@@ -19,6 +22,23 @@ static void take_program(struct cca_identity *identity)
     }
 }
 
+/* Read at load: the program may change its environment while a snapshot is made. */
+static int read_rank(void)
+{
+    static const char *const names[] = {"RANK",     "OMPI_COMM_WORLD_RANK", "PMIX_RANK",
+                                        "PMI_RANK", "MV2_COMM_WORLD_RANK",  "SLURM_PROCID"};
+
+    for (size_t i = 0; i < CCA_ARRAY_LEN(names); i++) {
+        const char *text = getenv(names[i]);
+        uint64_t rank;
+
+        if (text != NULL && cca_parse_uint(text, &rank) == 0 && rank <= INT32_MAX) {
+            return (int)rank;
+        }
+    }
+    return -1;
+}
+
 void cca_identity_renew(struct cca_identity *identity)
 {
     identity->pid = getpid();
@@ -28,6 +48,7 @@ void cca_identity_renew(struct cca_identity *identity)
 
 void cca_identity_take(struct cca_identity *identity)
 {
+    const char *tmp_directory = getenv("TMPDIR");
     int saved_errno = errno;
 
     cca_identity_renew(identity);
@@ -35,7 +56,10 @@ void cca_identity_take(struct cca_identity *identity)
         identity->directory[0] != '/') {
         identity->directory[0] = '\0';
     }
+    cca_format(identity->tmp_directory, sizeof(identity->tmp_directory), "%s",
+               tmp_directory != NULL ? tmp_directory : "");
     take_program(identity);
+    identity->rank = read_rank();
     errno = saved_errno;
 }
 

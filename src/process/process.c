@@ -2,7 +2,6 @@
 #include "process/process.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
@@ -16,7 +15,7 @@
 enum { STACK_SLOTS = 1 << 18 };
 #define STACK_ARENA_BYTES ((size_t)256 << 20)
 
-static struct cca_process the_process;
+static struct cca_process the_process = {.identity.rank = -1};
 
 struct cca_process *cca_process_state(void)
 {
@@ -40,7 +39,10 @@ void cca_process_load(void)
     }
     cca_log_set_level((enum cca_log_level)process->config.log_level);
     cca_lock_init(&process->lock, CCA_RANK_PROCESS);
+    cca_lock_init(&process->dumps.lock, CCA_RANK_DUMP);
+    sem_init(&process->dumps.wake, 0, 0);
     cca_identity_take(&process->identity);
+    cca_fork_register();
     atomic_store_explicit(&process->is_active, true, memory_order_release);
 }
 
@@ -97,6 +99,23 @@ static const char *start_unwinder(const struct cca_process *process)
     return "libunwind";
 }
 
+/* Without the thread there is no handler either: the signal then keeps its default action. */
+static void start_dumps(struct cca_process *process)
+{
+    int rc;
+
+    if ((process->config.dump_on & (CCA_DUMP_ON_SIGNAL | CCA_DUMP_ON_OOM)) == 0) {
+        return;
+    }
+    rc = cca_dump_thread_start(process);
+    if (rc != 0) {
+        cca_log(CCA_LOG_WARN, "no snapshots on request: no thread, error %d", -rc);
+    } else if (!cca_signals_install(process)) {
+        cca_log(CCA_LOG_INFO, "the program handles signal %d itself: no snapshots on it",
+                process->config.dump_signal);
+    }
+}
+
 static void print_banner(const struct cca_process *process, const char *unwinder)
 {
     int driver = process->driver_version, runtime = process->runtime_version;
@@ -127,12 +146,23 @@ void cca_process_context_is_up(int driver_version, int runtime_version)
     cca_identity_read_command_line(&process->identity);
     cca_complaints_print(&process->complaints);
     unwinder = start_unwinder(process);
+    start_dumps(process);
     print_banner(process, unwinder);
     atomic_store_explicit(&process->start, CCA_START_DONE, memory_order_release);
 }
 
 void cca_process_unload(void)
 {
+    struct cca_process *process = &the_process;
+    int saved_errno = errno;
+
+    /* The process id tells a vfork child, which runs in its parent's memory. */
+    if (cca_process_is_active() && getpid() == process->identity.pid &&
+        atomic_load_explicit(&process->start, memory_order_acquire) == CCA_START_DONE &&
+        !atomic_exchange_explicit(&process->is_unloaded, true, memory_order_acq_rel)) {
+        cca_exit_finish(process);
+    }
+    errno = saved_errno;
 }
 
 void cca_process_stop_caching(enum cca_stop reason, const char *because)
@@ -145,10 +175,4 @@ void cca_process_stop_caching(enum cca_stop reason, const char *because)
                 "valid",
                 because);
     }
-}
-
-void cca_process_out_of_memory(struct cca_heap *heap, const struct cca_request *request)
-{
-    (void)heap;
-    (void)request;
 }

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/compiler.h"
 #include "base/lock.h"
 #include "config/config.h"
 #include "observe/stack_table.h"
@@ -36,12 +37,14 @@ struct cca_complaints {
 /* Who the process is; as it was at load, but for the command line. */
 struct cca_identity {
     pid_t pid;
-    int64_t start_time_us;                 /* unix */
-    uint64_t start_ns;                     /* cca_clock_ns */
-    char directory[CCA_IDENTITY_BYTES];    /* working directory; "" = not known */
-    char program[CCA_IDENTITY_BYTES];      /* path of the executable */
-    char command_line[CCA_IDENTITY_BYTES]; /* arguments, each ended by NUL; read at the first
-                                              context */
+    int64_t start_time_us;                  /* unix */
+    uint64_t start_ns;                      /* cca_clock_ns */
+    int rank;                               /* from the launcher's variables; -1 = none */
+    char directory[CCA_IDENTITY_BYTES];     /* working directory; "" = not known */
+    char tmp_directory[CCA_IDENTITY_BYTES]; /* $TMPDIR; "" = none */
+    char program[CCA_IDENTITY_BYTES];       /* path of the executable */
+    char command_line[CCA_IDENTITY_BYTES];  /* arguments, each ended by NUL; read at the first
+                                               context */
     size_t command_line_bytes;
 };
 
@@ -49,7 +52,7 @@ struct cca_coverage_row {
     _Atomic uint64_t counts[CCA_COVERAGE_KINDS];
 };
 
-/* A snapshot whose model is copied already and waits for the dump thread. */
+/* A snapshot whose model is copied already; see dump.h. */
 struct cca_dump_job;
 
 struct cca_dumps {
@@ -57,14 +60,13 @@ struct cca_dumps {
     atomic_bool has_thread;  /* the dump thread runs */
     atomic_bool signal_came; /* set by the handler before it posts */
     atomic_bool is_stopping; /* exit has begun: no new dump starts */
-    atomic_bool is_busy;     /* someone makes a dump; see cca_dump_claim */
-    struct cca_lock lock;    /* held while the loader's list is walked; fork waits for it */
-    _Atomic(struct cca_dump_job *) pending; /* out-of-memory copy; whoever takes it owns it */
-    _Atomic uint64_t last_oom_ns;           /* start of the last out-of-memory dump, 0 = none */
-    atomic_uint sequence;                   /* of the next snapshot's name */
-    _Atomic uint64_t written;               /* complete files of this process */
-    char last_path[CCA_IDENTITY_BYTES];     /* the newest of them; belongs to whoever is busy */
-    int installed_signal;                   /* ours while the program leaves it alone; 0 = none */
+    atomic_bool is_busy;     /* someone makes a dump: cca_dump_claim */
+    struct cca_lock lock;    /* held while the loader's list is walked; a fork waits for it */
+    _Atomic(struct cca_dump_job *) pending; /* out-of-memory copy; who takes it owns it */
+    _Atomic uint64_t last_oom_ns;           /* when the last one was copied, 0 = never */
+    unsigned sequence;                      /* of the next name; guarded by is_busy */
+    char last_path[CCA_IDENTITY_BYTES];     /* newest complete file; guarded by is_busy */
+    int installed_signal;                   /* the handler was put here; 0 = nowhere */
 };
 
 struct cca_process {
@@ -106,5 +108,25 @@ void cca_identity_read_command_line(struct cca_identity *identity);
 void cca_process_forget_thread(void);
 /* Sum over the stripes. */
 uint64_t cca_process_coverage(const struct cca_process *process, int row, enum cca_coverage what);
+
+/* fork.c: once, at load. */
+void cca_fork_register(void);
+
+/* signals.c. Installs the handler, only over the default action; false when something else is
+ * there. */
+bool cca_signals_install(struct cca_process *process);
+/* Puts the default action back where our handler still stands; async-signal-safe. */
+void cca_signals_remove(struct cca_process *process);
+/* Whether the handler that was installed is still ours. */
+bool cca_signals_are_ours(const struct cca_process *process);
+
+/* dump_thread.c: starts the thread, all signals blocked; a negative errno. */
+int cca_dump_thread_start(struct cca_process *process) CCA_MUST_CHECK;
+
+/* exit.c: the snapshot and the summary, once. */
+void cca_exit_finish(struct cca_process *process);
+
+/* summary.c */
+void cca_summary_print(const struct cca_process *process);
 
 #endif

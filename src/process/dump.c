@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+#include "process/dump.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/reentry.h"
+#include "base/sysmem.h"
+#include "observe/modules.h"
+#include "snapshot/capture.h"
+#include "snapshot/file.h"
+#include "snapshot/model.h"
+#include "snapshot/symbolize.h"
+#include "snapshot/write_json.h"
+#include "snapshot/write_pickle.h"
+#include "snapshot/write_text.h"
+
+/* An out-of-memory snapshot is copied at most once in this time. */
+#define OOM_INTERVAL_NS UINT64_C(10000000000)
+
+struct cca_dump_job {
+    struct cca_model model;
+    struct cca_dump_result result;
+};
+
+static const struct {
+    unsigned flag;
+    const char *suffix;
+    cca_dump_write_fn write;
+} formats[] = {
+    {CCA_FORMAT_PICKLE, ".pickle", cca_write_pickle},
+    {CCA_FORMAT_JSON, ".json", cca_write_json},
+    {CCA_FORMAT_TEXT, ".txt", cca_write_text},
+};
+
+bool cca_dump_claim(struct cca_process *process, unsigned wait_ms)
+{
+    for (unsigned waited = 0;
+         atomic_exchange_explicit(&process->dumps.is_busy, true, memory_order_acquire); waited++) {
+        if (waited == wait_ms) {
+            return false;
+        }
+        cca_clock_sleep_us(1000);
+    }
+    return true;
+}
+
+void cca_dump_release(struct cca_process *process)
+{
+    atomic_store_explicit(&process->dumps.is_busy, false, memory_order_release);
+}
+
+static int fill_command_line(struct cca_model *model, const struct cca_identity *identity)
+{
+    const char *at = identity->command_line, *end = at + identity->command_line_bytes;
+    size_t count = 0;
+    const char **list;
+
+    for (const char *it = at; it < end; it += strlen(it) + 1) {
+        count++;
+    }
+    list = cca_model_array(model, count, sizeof(*list));
+    if (list == NULL) {
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < count; i++, at += strlen(at) + 1) {
+        list[i] = at;
+    }
+    model->command_line = list;
+    model->command_line_count = count;
+    return 0;
+}
+
+static int fill_hooks(struct cca_model *model, const struct cca_process *process)
+{
+    size_t count = (size_t)process->coverage_name_count;
+    struct cca_model_hook *hooks = cca_model_array(model, count, sizeof(*hooks));
+
+    if (hooks == NULL) {
+        return -ENOMEM;
+    }
+    for (int i = 0; i < process->coverage_name_count; i++) {
+        hooks[i] = (struct cca_model_hook){
+            .api = process->coverage_names[i],
+            .seen = cca_process_coverage(process, i, CCA_COVERAGE_SEEN),
+            .served = cca_process_coverage(process, i, CCA_COVERAGE_SERVED),
+            .passed = cca_process_coverage(process, i, CCA_COVERAGE_PASSED),
+        };
+    }
+    model->hooks = hooks;
+    model->hook_count = count;
+    return 0;
+}
+
+/* What the process knows and the allocator does not. */
+static int fill_process(struct cca_model *model, const struct cca_process *process,
+                        const char *cause)
+{
+    const struct cca_identity *identity = &process->identity;
+    struct utsname system;
+    int rc;
+
+    model->host = cca_model_text(model, uname(&system) == 0 ? system.nodename : NULL);
+    model->program = identity->program;
+    model->pid = (int)identity->pid;
+    model->rank = identity->rank;
+    model->start_time_us = identity->start_time_us;
+    model->cause = cause;
+    model->driver_version = process->driver_version;
+    model->runtime_version = process->runtime_version;
+    rc = fill_command_line(model, identity);
+    return rc == 0 ? fill_hooks(model, process) : rc;
+}
+
+struct cca_dump_job *cca_dump_copy(struct cca_process *process, const char *cause)
+{
+    struct cca_allocator *allocator = cca_process_allocator();
+    struct cca_dump_job *job = allocator != NULL ? cca_sysmem_map(sizeof(*job)) : NULL;
+
+    if (job == NULL) {
+        return NULL;
+    }
+    if (cca_capture_model(&job->model, allocator, &process->config) != 0) {
+        cca_sysmem_unmap(job, sizeof(*job));
+        return NULL;
+    }
+    if (fill_process(&job->model, process, cause) != 0) {
+        cca_dump_discard(job);
+        return NULL;
+    }
+    return job;
+}
+
+void cca_dump_discard(struct cca_dump_job *job)
+{
+    if (job != NULL) {
+        cca_model_fini(&job->model);
+        cca_sysmem_unmap(job, sizeof(*job));
+    }
+}
+
+/* The walk of the loader's list is done here and not by the symbolizer, so that a fork waits for
+ * that walk alone; see fork.c. */
+static int name_stacks(struct cca_process *process, struct cca_model *model)
+{
+    int rc;
+
+    cca_lock_take(&process->dumps.lock);
+    rc = cca_modules_list(&model->modules, &model->arena);
+    cca_lock_drop(&process->dumps.lock);
+    if (rc != 0) {
+        return rc;
+    }
+    return cca_symbolize_model(model, &process->stacks,
+                               process->config.symbolize == CCA_SYMBOLIZE_NAMES);
+}
+
+static void report_file(const struct cca_dump_result *result, int rc)
+{
+    char reason[128];
+
+    if (rc != 0) {
+        cca_log(CCA_LOG_WARN, "no snapshot %s: %s", result->path,
+                strerror_r(-rc, reason, sizeof(reason)));
+    } else if (result->is_elsewhere) {
+        cca_log(CCA_LOG_WARN, "the folder of the snapshot is not writable: it is %s", result->path);
+    } else {
+        cca_log(CCA_LOG_INFO, "snapshot %s", result->path);
+    }
+}
+
+static int write_formats(struct cca_process *process, struct cca_dump_job *job, const char *pattern)
+{
+    struct cca_dumps *dumps = &process->dumps;
+    struct cca_dump_request request = {
+        .pattern = pattern != NULL ? pattern : process->config.dump_file,
+        .directory = process->identity.directory,
+        .tmp_directory = process->identity.tmp_directory[0] != '\0'
+                             ? process->identity.tmp_directory
+                             : NULL,
+        .sequence = dumps->sequence++,
+    };
+    int first_error = 0;
+
+    for (size_t i = 0; i < CCA_ARRAY_LEN(formats); i++) {
+        int rc;
+
+        if ((process->config.dump_format & formats[i].flag) == 0) {
+            continue;
+        }
+        request.suffix = formats[i].suffix;
+        request.write = formats[i].write;
+        rc = cca_dump_file_write(&job->model, &request, &job->result);
+        report_file(&job->result, rc);
+        if (rc == 0) {
+            memcpy(dumps->last_path, job->result.path, sizeof(dumps->last_path));
+        } else if (first_error == 0) {
+            first_error = rc;
+        }
+    }
+    return first_error;
+}
+
+int cca_dump_finish(struct cca_process *process, struct cca_dump_job *job, const char *pattern)
+{
+    int rc;
+
+    /* Without names it is still a snapshot. */
+    if (name_stacks(process, &job->model) != 0) {
+        cca_log(CCA_LOG_WARN, "the snapshot has no call stacks: not enough memory");
+    }
+    rc = write_formats(process, job, pattern);
+    cca_dump_discard(job);
+    return rc;
+}
+
+int cca_dump_write(struct cca_process *process, const char *cause, const char *pattern)
+{
+    struct cca_dump_job *job = cca_dump_copy(process, cause);
+
+    if (job == NULL) {
+        cca_log(CCA_LOG_WARN, "no snapshot: not enough memory to copy the state");
+        return -ENOMEM;
+    }
+    return cca_dump_finish(process, job, pattern);
+}
+
+void cca_dump_finish_pending(struct cca_process *process)
+{
+    struct cca_dump_job *job = atomic_exchange_explicit(&process->dumps.pending, NULL,
+                                                        memory_order_acq_rel);
+
+    if (job != NULL) {
+        (void)cca_dump_finish(process, job, NULL);
+    }
+}
+
+static bool may_copy_now(struct cca_process *process)
+{
+    struct cca_dumps *dumps = &process->dumps;
+    uint64_t now_ns = cca_clock_ns();
+    uint64_t last_ns = atomic_load_explicit(&dumps->last_oom_ns, memory_order_relaxed);
+
+    return (process->config.dump_on & CCA_DUMP_ON_OOM) != 0 && cca_process_is_active() &&
+           atomic_load_explicit(&dumps->has_thread, memory_order_acquire) &&
+           !atomic_load_explicit(&dumps->is_stopping, memory_order_acquire) &&
+           (last_ns == 0 || now_ns - last_ns >= OOM_INTERVAL_NS) &&
+           atomic_compare_exchange_strong(&dumps->last_oom_ns, &last_ns, now_ns);
+}
+
+void cca_process_out_of_memory(struct cca_heap *heap, const struct cca_request *request)
+{
+    struct cca_process *process = cca_process_state();
+    struct cca_dump_job *job;
+    int saved_errno = errno;
+
+    (void)heap;
+    (void)request;
+    if (!may_copy_now(process)) {
+        return;
+    }
+    job = cca_dump_copy(process, "oom");
+    if (job != NULL) {
+        cca_dump_discard(
+            atomic_exchange_explicit(&process->dumps.pending, job, memory_order_acq_rel));
+        sem_post(&process->dumps.wake);
+    }
+    errno = saved_errno;
+}

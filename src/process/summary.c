@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/* What the library did for the program, one line per device, at exit. No CUDA call. */
+#include <stdint.h>
+
+#include "base/format.h"
+#include "base/log.h"
+#include "observe/observer.h"
+#include "process/state.h"
+
+enum { LINE_BYTES = 1024 };
+
+struct figures {
+    struct cca_stats stats;
+    struct cca_counters counters;
+};
+
+static void copy_figures(void *user, struct cca_observer *observer)
+{
+    struct figures *figures = user;
+
+    figures->stats = observer->stats;
+    figures->counters = observer->counters;
+}
+
+static void put_seconds(struct cca_text *line, uint64_t ns)
+{
+    if (ns < 1000000000u) {
+        cca_text_double(line, (double)ns / 1e6, 1);
+        cca_text_str(line, " ms");
+    } else {
+        cca_text_double(line, (double)ns / 1e9, 2);
+        cca_text_str(line, " s");
+    }
+}
+
+static void put_count(struct cca_text *line, int64_t count, const char *one, const char *many)
+{
+    cca_text_i64(line, count);
+    cca_text_char(line, ' ');
+    cca_text_str(line, count == 1 ? one : many);
+}
+
+static void put_memory(struct cca_text *line, const struct cca_stats *stats)
+{
+    cca_text_str(line, "peak ");
+    cca_text_size(line, (uint64_t)stats->allocated_bytes[CCA_STAT_ALL].peak);
+    cca_text_str(line, " allocated, ");
+    cca_text_size(line, (uint64_t)stats->reserved_bytes[CCA_STAT_ALL].peak);
+    cca_text_str(line, " reserved");
+}
+
+static double hit_percent(const struct cca_counters *counters)
+{
+    return counters->allocs > 0 ? 100.0 * (double)counters->hits / (double)counters->allocs : 0;
+}
+
+static void put_cache(struct cca_text *line, const struct cca_counters *counters)
+{
+    uint64_t saved_ns = (uint64_t)counters->hits * cca_counters_driver_alloc_median_ns(counters);
+
+    cca_text_str(line, "; ");
+    cca_text_double(line, hit_percent(counters), 1);
+    cca_text_str(line, " % of ");
+    put_count(line, counters->allocs, "allocation", "allocations");
+    cca_text_str(line, " from the cache");
+    if (counters->hits > 0) {
+        cca_text_str(line, ", ");
+        put_count(line, counters->hits, "driver call saved", "driver calls saved");
+        cca_text_str(line, " (about ");
+        put_seconds(line, saved_ns);
+        cca_text_char(line, ')');
+    }
+}
+
+static void put_waits(struct cca_text *line, const struct cca_counters *counters, int free_sync)
+{
+    if (counters->free_waits == 0) {
+        return;
+    }
+    cca_text_str(line, "; frees waited ");
+    put_seconds(line, (uint64_t)counters->free_wait_ns);
+    if (free_sync == CCA_FREE_STRICT) {
+        cca_text_str(line, " (CCA_FREE_SYNC=fence would remove that)");
+    }
+}
+
+static void put_trouble(struct cca_text *line, const struct cca_stats *stats)
+{
+    const struct cca_stat *live = &stats->allocation[CCA_STAT_ALL];
+
+    cca_text_str(line, "; ");
+    put_count(line, stats->num_alloc_retries, "retry", "retries");
+    cca_text_str(line, ", ");
+    put_count(line, stats->num_ooms, "OOM", "OOMs");
+    cca_text_str(line, ", ");
+    put_count(line, live->current, "block leaked", "blocks leaked");
+    if (live->current > 0) {
+        cca_text_str(line, " (");
+        cca_text_size(line, (uint64_t)stats->allocated_bytes[CCA_STAT_ALL].current);
+        cca_text_char(line, ')');
+    }
+}
+
+static void print_device(const struct cca_process *process, int ordinal,
+                         const struct figures *figures)
+{
+    char buf[LINE_BYTES];
+    struct cca_text line;
+
+    cca_text_init(&line, buf, sizeof(buf) - 1);
+    cca_text_str(&line, "cca: device ");
+    cca_text_i64(&line, ordinal);
+    cca_text_str(&line, ": ");
+    put_memory(&line, &figures->stats);
+    put_cache(&line, &figures->counters);
+    put_waits(&line, &figures->counters, process->config.free_sync);
+    put_trouble(&line, &figures->stats);
+    buf[line.len] = '\n';
+    buf[line.len + 1] = '\0';
+    cca_log_text(buf);
+}
+
+static void print_snapshot(const struct cca_process *process)
+{
+    char buf[CCA_IDENTITY_BYTES + 32];
+
+    if (process->dumps.last_path[0] != '\0') {
+        cca_format(buf, sizeof(buf), "cca: snapshot %s\n", process->dumps.last_path);
+        cca_log_text(buf);
+    }
+    if (!cca_signals_are_ours(process)) {
+        cca_log_text("cca: the program replaced the handler of the dump signal\n");
+    }
+}
+
+void cca_summary_print(const struct cca_process *process)
+{
+    struct cca_allocator *allocator = cca_process_allocator();
+    uint64_t mask = allocator != NULL ? cca_allocator_device_mask(allocator) : 0;
+
+    for (int ordinal = 0; ordinal < CCA_DEVICES_MAX; ordinal++) {
+        struct figures figures;
+
+        if ((mask >> ordinal & 1) == 0 ||
+            cca_allocator_with_observer(allocator, ordinal, copy_figures, &figures) != 0) {
+            continue;
+        }
+        if (figures.counters.allocs > 0 || figures.stats.num_ooms > 0) {
+            print_device(process, ordinal, &figures);
+        }
+    }
+    print_snapshot(process);
+}
