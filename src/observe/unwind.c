@@ -56,6 +56,7 @@ struct thread_state {
     bool is_inside;
     unsigned stripe;      /* 1 + index; 0 = none yet */
     unsigned captures;    /* up to WARM_CAPTURES */
+    uintptr_t frame;      /* of the capture: the stack below it is in use */
     uintptr_t known_page; /* found readable during this capture */
 };
 
@@ -94,8 +95,13 @@ static bool is_known_readable(uintptr_t addr)
     uintptr_t page = addr & ~(unwinder.page_bytes - 1);
     bool is_one_page = ((addr + sizeof(unw_word_t) - 1) & ~(unwinder.page_bytes - 1)) == page;
 
-    if (self->is_inside && is_one_page && page == self->known_page) {
-        return true;
+    if (self->is_inside) {
+        uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+        /* libunwind's own copy of the registers lies there: read at every capture. */
+        if ((addr >= here && addr + sizeof(unw_word_t) <= self->frame) ||
+            (is_one_page && page == self->known_page)) {
+            return true;
+        }
     }
     if (!is_readable(addr)) {
         return false;
@@ -332,6 +338,7 @@ int cca_unwind_capture(uintptr_t *pcs, int max, int skip)
     struct stripe *stripe = stripe_of(self);
 
     self->is_inside = true;
+    self->frame = (uintptr_t)__builtin_frame_address(0);
     self->known_page = 0;
     atomic_signal_fence(memory_order_seq_cst);
     uint64_t start = ticks();
