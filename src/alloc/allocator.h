@@ -120,6 +120,16 @@ struct cca_address_info cca_allocator_look_up(struct cca_allocator *allocator, u
  * most CCA_OOM_WAIT_MS. Does nothing after a capture was seen. */
 void cca_allocator_empty_cache(struct cca_allocator *allocator);
 
+/* Calls `fn` with the accounts of one device, under its heap lock: it must not wait or allocate.
+ * -ENODEV when the device never had a heap. */
+struct cca_observer;
+typedef void (*cca_observer_fn)(void *user, struct cca_observer *observer);
+int cca_allocator_with_observer(struct cca_allocator *allocator, int ordinal, cca_observer_fn fn,
+                                void *user);
+
+/* Bit i: device i has or had a heap. */
+uint64_t cca_allocator_device_mask(const struct cca_allocator *allocator);
+
 /* Around fork: every lock in rank order, and back. In the child nothing is served any more; child
  * makes all locks free. */
 void cca_allocator_fork_prepare(struct cca_allocator *allocator);

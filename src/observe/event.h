@@ -24,6 +24,7 @@
     X(CCA_EVENT_DRIVER_FREED, "driver_freed", false) /* duration of a segment's release */       \
     X(CCA_EVENT_FREE_WAITED, "free_waited", false)   /* duration a free waited for the device */ \
     X(CCA_EVENT_FENCE, "fence", false)               /* a new fence was recorded */              \
+    X(CCA_EVENT_REKEY, "rekey", false)               /* free parts changed hands and joined */   \
     X(CCA_EVENT_FENCE_JOIN, "fence_join", false)     /* a free joined a fence */
 
 enum cca_event_kind {

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* The allocator's state, for the files of this folder, the snapshot's capture and the unit tests.
+ */
+#ifndef CCA_ALLOC_ALLOCATOR_INTERNAL_H
+#define CCA_ALLOC_ALLOCATOR_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "alloc/allocator.h"
+#include "alloc/gate.h"
+#include "alloc/heap.h"
+#include "alloc/policy.h"
+#include "alloc/segment_map.h"
+#include "base/lock.h"
+#include "base/ptrmap.h"
+
+struct cca_allocator {
+    const struct cca_config *config;
+    struct cca_policy policy;
+    struct cca_lock lock; /* attach and detach */
+    struct cca_heap
+        *_Atomic heaps[CCA_DEVICES_MAX]; /* by device ordinal; never freed, may be down */
+    _Atomic uint64_t up_mask;            /* ordinals whose context is up */
+    struct cca_ptrmap blocks;            /* live blocks, the passed ones too */
+    struct cca_segment_map segments;
+    struct cca_gate gate;
+    atomic_bool is_stopped;
+    struct cca_pool heap_records; /* guarded by lock */
+};
+
+#endif

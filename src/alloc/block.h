@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* Blocks and segments: the records, their neighbours, and how blocks are cut and joined. All of it
+ * is guarded by the lock of the heap that owns the segment. */
+#ifndef CCA_ALLOC_BLOCK_H
+#define CCA_ALLOC_BLOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "alloc/allocator.h"
+#include "base/list.h"
+#include "base/tree.h"
+#include "observe/event.h"
+
+struct cca_segment;
+
+enum cca_block_state {
+    CCA_BLOCK_FREE,    /* in a block pool */
+    CCA_BLOCK_LIVE,    /* handed out */
+    CCA_BLOCK_PENDING, /* freed by the program; not reusable before its fence is done, if ever */
+};
+
+/* A part of a segment. Identity: the blocks of a segment, followed by `next`, tile it from its
+ * start to its end; addr + bytes == next->addr. */
+struct cca_block {
+    union {
+        struct cca_tree_node node; /* FREE: in its pool */
+        struct cca_list wait; /* PENDING: in its fence, or unlinked while the free is under way */
+    };
+    uint64_t addr;
+    size_t bytes;
+    size_t requested_bytes; /* of the last hand-out */
+    cca_key key;            /* FREE: who may take it; else: the stream it was handed out for */
+    struct cca_block *prev, *next;
+    struct cca_segment *segment;
+    uint64_t alloc_time_ns;
+    uint64_t freed_seq; /* FREE: position in the order of frees of its heap; see alloc/fence.h */
+    uint32_t stack, thread; /* of the allocation */
+    uint32_t free_stack;    /* PENDING: of the free, or the allocation's */
+    uint8_t state;
+    bool was_oversize; /* at hand-out, so that the free counts the same */
+};
+
+/* Memory as the driver gave it. */
+struct cca_segment {
+    struct cca_tree_node node; /* in the segment map, by address */
+    struct cca_list link;      /* in its heap */
+    struct cca_heap *heap;
+    struct cca_block *first; /* block at its start */
+    uint64_t addr;
+    size_t bytes;
+    cca_key key; /* what it was obtained for */
+    uint64_t alloc_time_ns;
+    uint32_t stack;
+    bool is_small;
+    bool is_passed; /* the program's own driver allocation: one block, accounted for only */
+    bool was_oversize;
+};
+
+/* Whether the block has a neighbour, i.e. is a part of a split segment. */
+static inline bool cca_block_is_split(const struct cca_block *block)
+{
+    return block->prev != NULL || block->next != NULL;
+}
+
+/* Cuts `block` after `bytes`: `rest` (a fresh record) becomes the upper part. State, pool and key
+ * of `rest` are the caller's to set; it inherits segment and neighbours. */
+void cca_block_split(struct cca_block *block, struct cca_block *rest, size_t bytes);
+
+/* Joins `upper` into its lower neighbour `lower`; the record of `upper` is free afterwards. */
+void cca_block_merge(struct cca_block *lower, struct cca_block *upper);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+#include "alloc/block_pool.h"
+
+#include "base/check.h"
+
+static struct cca_block *block_of(const struct cca_tree_node *node)
+{
+    return node == NULL ? NULL : CCA_CONTAINER_OF(node, struct cca_block, node);
+}
+
+static int compare(const struct cca_tree_node *a, const struct cca_tree_node *b)
+{
+    const struct cca_block *x = block_of(a), *y = block_of(b);
+    if (x->key != y->key) {
+        return x->key < y->key ? -1 : 1;
+    }
+    if (x->bytes != y->bytes) {
+        return x->bytes < y->bytes ? -1 : 1;
+    }
+    return (x->addr > y->addr) - (x->addr < y->addr);
+}
+
+void cca_block_pool_init(struct cca_block_pool *pool)
+{
+    cca_tree_init(&pool->tree, compare);
+    pool->free_bytes = 0;
+}
+
+void cca_block_pool_insert(struct cca_block_pool *pool, struct cca_block *block)
+{
+    block->state = CCA_BLOCK_FREE;
+    cca_tree_insert(&pool->tree, &block->node);
+    pool->free_bytes += block->bytes;
+}
+
+void cca_block_pool_remove(struct cca_block_pool *pool, struct cca_block *block)
+{
+    CCA_ASSERT(block->state == CCA_BLOCK_FREE);
+    cca_tree_erase(&pool->tree, &block->node);
+    pool->free_bytes -= block->bytes;
+}
+
+struct cca_block *cca_block_pool_lower_bound(const struct cca_block_pool *pool, cca_key key,
+                                             size_t bytes)
+{
+    struct cca_block wanted = {.key = key, .bytes = bytes, .addr = 0};
+    struct cca_block *found = block_of(cca_tree_lower_bound(&pool->tree, &wanted.node));
+    return found != NULL && found->key == key ? found : NULL;
+}
+
+struct cca_block *cca_block_pool_largest(const struct cca_block_pool *pool, cca_key key)
+{
+    struct cca_block beyond = {.key = key, .bytes = SIZE_MAX, .addr = UINT64_MAX};
+    struct cca_block *found = block_of(cca_tree_floor(&pool->tree, &beyond.node));
+    return found != NULL && found->key == key ? found : NULL;
+}
+
+/* By size, then address; either may be NULL. */
+static struct cca_block *better(struct cca_block *a, struct cca_block *b)
+{
+    if (a == NULL || b == NULL) {
+        return a == NULL ? b : a;
+    }
+    if (a->bytes != b->bytes) {
+        return a->bytes < b->bytes ? a : b;
+    }
+    return a->addr < b->addr ? a : b;
+}
+
+struct cca_block *cca_block_pool_take(struct cca_block_pool *pool, const struct cca_policy *policy,
+                                      cca_key key, size_t rounded)
+{
+    struct cca_block *found = cca_block_pool_lower_bound(pool, CCA_KEY_READY, rounded);
+    if (key != CCA_KEY_READY) {
+        found = better(found, cca_block_pool_lower_bound(pool, key, rounded));
+    }
+    if (found == NULL || !cca_policy_may_use(policy, found->bytes, rounded)) {
+        return NULL;
+    }
+    cca_block_pool_remove(pool, found);
+    return found;
+}
+
+struct cca_block *cca_block_pool_first(const struct cca_block_pool *pool)
+{
+    return block_of(cca_tree_first(&pool->tree));
+}
+
+struct cca_block *cca_block_pool_next(const struct cca_block *block)
+{
+    return block_of(cca_tree_next(&block->node));
+}

@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: MIT */
+#include "alloc/fence.h"
+
+#include "alloc/allocator_internal.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+enum { FENCE_BLOCKS_MAX = 64, POLL_PAUSE_MIN_US = 20, POLL_PAUSE_MAX_US = 1000 };
+#define FENCE_BYTES_MAX   ((size_t)64 << 20)
+#define CAP_WAIT_NS       (100ull * 1000 * 1000)
+#define CAP_WINDOW_NS     (10ull * 1000 * 1000 * 1000)
+#define CAP_PER_WINDOW_NS (1000ull * 1000 * 1000)
+
+static void report_fence(struct cca_heap *heap, enum cca_event_kind kind, uint64_t duration_ns)
+{
+    struct cca_event event = {.kind = kind, .time_ns = cca_clock_ns(), .duration_ns = duration_ns};
+    cca_heap_report(heap, &event);
+}
+
+/* A fence without blocks and marks; NULL when memory is refused. */
+static struct cca_fence *take_idle(struct cca_heap *heap)
+{
+    struct cca_fence *fence = heap->idle_fences;
+    if (fence != NULL) {
+        heap->idle_fences = fence->next_idle;
+    } else {
+        fence = cca_pool_take(&heap->fence_records);
+        if (fence == NULL) {
+            return NULL;
+        }
+        cca_list_init(&fence->blocks);
+    }
+    report_fence(heap, CCA_EVENT_FENCE, 0);
+    return fence;
+}
+
+static void make_idle(struct cca_heap *heap, struct cca_fence *fence)
+{
+    CCA_ASSERT(cca_list_is_empty(&fence->blocks) && fence->recorders == 0);
+    if (cca_list_is_linked(&fence->link)) {
+        cca_list_remove(&fence->link);
+    }
+    fence->block_count = fence->bytes = 0;
+    fence->marks = 0;
+    fence->rekeys = false;
+    fence->next_idle = heap->idle_fences;
+    heap->idle_fences = fence;
+}
+
+static void enqueue(struct cca_heap *heap, struct cca_fence *fence)
+{
+    fence->id = ++heap->last_fence_id;
+    cca_list_push_back(&heap->fences, &fence->link);
+}
+
+enum record_result { RECORDED, NOT_POSSIBLE, CONTEXT_FAILED };
+
+/* Whether the fence has a living event for that context. */
+static bool has_event(const struct cca_fence *fence, int ordinal, uint64_t generation)
+{
+    return fence->events[ordinal].event != 0 && fence->events[ordinal].generation == generation;
+}
+
+/* Records one context's event of the fence. No lock held. Only the thread that opens a fence may
+ * create events: two that did so at once would each record an event the other does not see. */
+static enum record_result record_on(struct cca_heap *other, struct cca_fence *fence, int ordinal,
+                                    bool may_create)
+{
+    uint64_t generation = atomic_load(&other->generation);
+    struct cca_device *device = &other->device;
+    struct cca_status status = cca_status_ok();
+    if (!has_event(fence, ordinal, generation)) {
+        cca_device_event event = 0;
+        if (!may_create) {
+            return NOT_POSSIBLE;
+        }
+        status = device->ops->event_create(device->self, &event);
+        if (status.kind == CCA_OK) {
+            fence->events[ordinal].event = event;
+            fence->events[ordinal].generation = generation;
+        }
+    }
+    if (status.kind == CCA_OK) {
+        status = device->ops->event_record(device->self, fence->events[ordinal].event);
+    }
+    return status.kind == CCA_OK      ? RECORDED
+           : status.kind == CCA_FATAL ? CONTEXT_FAILED
+                                      : NOT_POSSIBLE;
+}
+
+/* The same on every context that is up. A context that has failed runs nothing any more, so there
+ * is nothing to wait for there; but the heap's own one must be recorded. */
+static enum record_result record_on_all(struct cca_heap *heap, struct cca_fence *fence,
+                                        bool may_create, uint64_t *marks_out)
+{
+    struct cca_allocator *allocator = heap->allocator;
+    uint64_t todo = atomic_load(&allocator->up_mask);
+    enum record_result result = RECORDED;
+    for (; todo != 0 && result == RECORDED; todo &= todo - 1) {
+        int ordinal = __builtin_ctzll(todo);
+        struct cca_heap *other = atomic_load(&allocator->heaps[ordinal]);
+        enum record_result one = record_on(other, fence, ordinal, may_create);
+        if (one == RECORDED) {
+            *marks_out |= 1ull << ordinal;
+        } else if (one == NOT_POSSIBLE || other == heap) {
+            result = one;
+        }
+    }
+    return result;
+}
+
+/* Marks this moment on every context that is up. The heap lock is dropped meanwhile; `recorders`
+ * keeps the fence open and in place. Marks made before a failure stay: they only delay. */
+static enum record_result record(struct cca_heap *heap, struct cca_fence *fence, bool may_create)
+{
+    uint64_t generation = heap->generation, marks = 0;
+    enum record_result result = NOT_POSSIBLE;
+    fence->recorders++;
+    cca_lock_drop(&heap->lock);
+    if (cca_gate_enter(&heap->allocator->gate)) {
+        result = record_on_all(heap, fence, may_create, &marks);
+        cca_gate_leave(&heap->allocator->gate);
+    }
+    cca_lock_take(&heap->lock);
+    fence->recorders--;
+    fence->marks |= marks;
+    if (result == CONTEXT_FAILED && heap->generation == generation) {
+        heap->state = CCA_HEAP_DEAD;
+    }
+    return result;
+}
+
+/* Asks the device about the marks that are left; no lock held for the calls. True when none is
+ * left. The caller holds the fence by `recorders`. */
+static bool query(struct cca_heap *heap, struct cca_fence *fence)
+{
+    struct cca_allocator *allocator = heap->allocator;
+    uint64_t left = fence->marks;
+    bool own_failed = false;
+    cca_lock_drop(&heap->lock);
+    for (uint64_t todo = left; todo != 0; todo &= todo - 1) {
+        int ordinal = __builtin_ctzll(todo);
+        struct cca_heap *other = atomic_load(&allocator->heaps[ordinal]);
+        bool is_over = fence->events[ordinal].generation != atomic_load(&other->generation);
+        if (!is_over) {
+            struct cca_status status = other->device.ops->event_query(other->device.self,
+                                                                      fence->events[ordinal].event);
+            is_over = status.kind == CCA_OK || status.kind == CCA_FATAL;
+            own_failed |= status.kind == CCA_FATAL && other == heap;
+        }
+        if (!is_over) {
+            break; /* one open mark decides; the others are asked when it is done */
+        }
+        left &= ~(1ull << ordinal);
+    }
+    cca_lock_take(&heap->lock);
+    fence->marks &= left;
+    if (own_failed && heap->state == CCA_HEAP_UP) {
+        heap->state = CCA_HEAP_DEAD;
+    }
+    return fence->marks == 0;
+}
+
+/* All work before the fence is over: its blocks are READY, its rekey order is carried out. */
+static void complete(struct cca_heap *heap, struct cca_fence *fence)
+{
+    uint64_t now_ns = cca_clock_ns();
+    CCA_LIST_EACH (link, &fence->blocks) {
+        struct cca_block *block = CCA_LIST_ENTRY(link, struct cca_block, wait);
+        cca_list_remove(&block->wait);
+        cca_heap_complete_free(heap, block, CCA_KEY_READY, now_ns);
+    }
+    if (fence->rekeys) {
+        cca_heap_rekey(heap, fence->rekey_key, fence->rekey_before, now_ns);
+    }
+    make_idle(heap, fence);
+}
+
+static void append(struct cca_fence *fence, struct cca_block *block)
+{
+    cca_list_push_back(&fence->blocks, &block->wait);
+    fence->block_count++;
+    fence->bytes += block->bytes;
+}
+
+/* Sets a block aside whose work cannot be marked now (a capture, a failed call). */
+static void set_aside(struct cca_heap *heap, struct cca_block *block)
+{
+    cca_list_push_back(&heap->unfenced, &block->wait);
+}
+
+/* Waits for everything on the heap's context: what drivers without context events offer instead.
+ * The lock is dropped meanwhile. */
+static bool synchronize(struct cca_heap *heap)
+{
+    uint64_t generation = heap->generation, began_ns = cca_clock_ns();
+    struct cca_status status = {CCA_UNSUPPORTED, 0};
+    cca_lock_drop(&heap->lock);
+    if (cca_gate_enter(&heap->allocator->gate)) {
+        status = heap->device.ops->synchronize(heap->device.self);
+        cca_gate_leave(&heap->allocator->gate);
+    }
+    cca_lock_take(&heap->lock);
+    if (heap->generation != generation) {
+        return false;
+    }
+    report_fence(heap, CCA_EVENT_FREE_WAITED, cca_clock_ns() - began_ns);
+    if (status.kind == CCA_FATAL) {
+        heap->state = CCA_HEAP_DEAD;
+    }
+    return status.kind == CCA_OK;
+}
+
+static void wait_for_context(struct cca_heap *heap, struct cca_block *block)
+{
+    uint64_t generation = heap->generation;
+    bool is_over = synchronize(heap);
+    if (heap->generation != generation) {
+        return;
+    }
+    if (is_over) {
+        cca_heap_complete_free(heap, block, CCA_KEY_READY, cca_clock_ns());
+    } else {
+        set_aside(heap, block);
+    }
+}
+
+/* A fence of its own for one block: recorded, waited for on the block's own context, and complete
+ * when no other context has work left from before. */
+static void wait_for_block(struct cca_heap *heap, struct cca_block *block)
+{
+    uint64_t generation = heap->generation, began_ns = cca_clock_ns();
+    struct cca_fence *fence = take_idle(heap);
+    enum record_result result = fence == NULL ? NOT_POSSIBLE : record(heap, fence, true);
+    if (heap->generation != generation) {
+        return;
+    }
+    if (result != RECORDED) {
+        if (fence != NULL) {
+            make_idle(heap, fence);
+        }
+        set_aside(heap, block);
+        return;
+    }
+    int own = heap->device.ordinal;
+    cca_device_event event = fence->events[own].event;
+    fence->recorders++;
+    cca_lock_drop(&heap->lock);
+    struct cca_status status = heap->device.ops->event_wait(heap->device.self, event);
+    cca_lock_take(&heap->lock);
+    if (heap->generation != generation) {
+        return;
+    }
+    fence->recorders--;
+    report_fence(heap, CCA_EVENT_FREE_WAITED, cca_clock_ns() - began_ns);
+    append(fence, block);
+    enqueue(heap, fence);
+    if (status.kind == CCA_OK) {
+        fence->marks &= ~(1ull << own);
+    } else if (status.kind == CCA_FATAL) {
+        heap->state = CCA_HEAP_DEAD;
+        return;
+    }
+    fence->recorders++;
+    bool is_over = query(heap, fence);
+    if (heap->generation != generation) {
+        return;
+    }
+    fence->recorders--;
+    if (is_over) {
+        complete(heap, fence);
+    }
+}
+
+/* Whether the fence can be recorded again without creating events. */
+static bool can_join(const struct cca_heap *heap, const struct cca_fence *fence)
+{
+    uint64_t todo = atomic_load(&heap->allocator->up_mask);
+    for (; todo != 0; todo &= todo - 1) {
+        int ordinal = __builtin_ctzll(todo);
+        const struct cca_heap *other = atomic_load(&heap->allocator->heaps[ordinal]);
+        if (!has_event(fence, ordinal, atomic_load(&other->generation))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Joins the open fence, or opens one. A new fence is offered to others only after its first record.
+ */
+static void join(struct cca_heap *heap, struct cca_block *block)
+{
+    uint64_t generation = heap->generation;
+    struct cca_fence *fence = heap->open_fence;
+    bool is_new = fence == NULL || !can_join(heap, fence);
+    if (is_new) {
+        fence = take_idle(heap);
+    } else {
+        report_fence(heap, CCA_EVENT_FENCE_JOIN, 0);
+    }
+    enum record_result result = fence == NULL ? NOT_POSSIBLE : record(heap, fence, is_new);
+    if (heap->generation != generation) {
+        return;
+    }
+    if (result != RECORDED) {
+        if (is_new && fence != NULL) {
+            make_idle(heap, fence);
+        }
+        set_aside(heap, block);
+        return;
+    }
+    append(fence, block);
+    if (is_new) {
+        enqueue(heap, fence);
+        heap->open_fence = fence;
+    }
+    if (heap->open_fence == fence &&
+        (fence->block_count >= FENCE_BLOCKS_MAX || fence->bytes >= FENCE_BYTES_MAX)) {
+        heap->open_fence = NULL;
+    }
+}
+
+void cca_fence_block(struct cca_heap *heap, struct cca_block *block, bool waits)
+{
+#ifdef CCA_SABOTAGE_NO_FENCE
+    (void)waits;
+    cca_heap_complete_free(heap, block, CCA_KEY_READY, cca_clock_ns());
+#else
+    if (!heap->device.has_context_events) {
+        wait_for_context(heap, block);
+    } else if (waits) {
+        wait_for_block(heap, block);
+    } else {
+        join(heap, block);
+    }
+#endif
+}
+
+/* A closed fence with a rekey order, recorded and queued. NULL when that is not possible now, or
+ * the heap was dropped meanwhile. */
+static struct cca_fence *queue_rekey(struct cca_heap *heap, cca_key key)
+{
+    uint64_t generation = heap->generation, before = heap->frees + 1;
+    struct cca_fence *fence = take_idle(heap);
+    if (fence == NULL) {
+        return NULL;
+    }
+    enum record_result result = record(heap, fence, true);
+    if (heap->generation != generation) {
+        return NULL;
+    }
+    if (result != RECORDED) {
+        make_idle(heap, fence);
+        return NULL;
+    }
+    fence->rekeys = heap->rekeys;
+    fence->rekey_key = key;
+    fence->rekey_before = before;
+    enqueue(heap, fence);
+    return fence;
+}
+
+void cca_fence_rekey(struct cca_heap *heap, cca_key key)
+{
+    uint64_t generation = heap->generation, before = heap->frees + 1;
+    if (heap->device.has_context_events) {
+        (void)queue_rekey(heap, key);
+    } else if (synchronize(heap) && heap->generation == generation && heap->rekeys) {
+        cca_heap_rekey(heap, key, before, cca_clock_ns());
+    }
+}
+
+/* Frees whose record was not possible at the time get their fence now, if it is possible by now. */
+static void fence_set_aside(struct cca_heap *heap)
+{
+    if (cca_list_is_empty(&heap->unfenced) || !heap->device.has_context_events) {
+        return;
+    }
+    uint64_t generation = heap->generation;
+    struct cca_list blocks;
+    cca_list_init(&blocks);
+    cca_list_splice(&blocks, &heap->unfenced);
+    struct cca_fence *fence = take_idle(heap);
+    enum record_result result = fence == NULL ? NOT_POSSIBLE : record(heap, fence, true);
+    if (heap->generation != generation) {
+        return;
+    }
+    if (result != RECORDED) {
+        cca_list_splice(&heap->unfenced, &blocks);
+        if (fence != NULL) {
+            make_idle(heap, fence);
+        }
+        return;
+    }
+    CCA_LIST_EACH (link, &blocks) {
+        cca_list_remove(link);
+        append(fence, CCA_LIST_ENTRY(link, struct cca_block, wait));
+    }
+    enqueue(heap, fence);
+}
+
+void cca_fence_poll(struct cca_heap *heap, int max)
+{
+    if (heap->is_polling || heap->state != CCA_HEAP_UP ||
+        cca_gate_is_closed(&heap->allocator->gate)) {
+        return;
+    }
+    uint64_t generation = heap->generation;
+    heap->is_polling = true;
+    fence_set_aside(heap);
+    while (heap->generation == generation && max-- > 0 && !cca_list_is_empty(&heap->fences)) {
+        struct cca_fence *fence = CCA_LIST_ENTRY(heap->fences.next, struct cca_fence, link);
+        if (fence->recorders != 0) {
+            break; /* being recorded: it may not be closed now */
+        }
+        if (fence == heap->open_fence) {
+            heap->open_fence = NULL;
+        }
+        fence->recorders++;
+        bool is_over = query(heap, fence);
+        if (heap->generation != generation) {
+            return;
+        }
+        fence->recorders--;
+        if (!is_over) {
+            break;
+        }
+        complete(heap, fence);
+    }
+    if (heap->generation == generation) {
+        heap->is_polling = false;
+    }
+}
+
+void cca_fence_pause(struct cca_heap *heap, uint64_t *pause_us)
+{
+    *pause_us = *pause_us == 0                      ? POLL_PAUSE_MIN_US
+                : *pause_us * 2 > POLL_PAUSE_MAX_US ? POLL_PAUSE_MAX_US
+                                                    : *pause_us * 2;
+    cca_lock_drop(&heap->lock);
+    cca_clock_sleep_us(*pause_us);
+    cca_lock_take(&heap->lock);
+}
+
+struct cca_proof cca_fence_prove(struct cca_heap *heap)
+{
+    uint64_t generation = heap->generation;
+    struct cca_proof proof = {.before_seq = heap->frees + 1};
+    if (!heap->device.has_context_events) {
+        if (synchronize(heap) && heap->generation == generation) {
+            proof.id = heap->last_fence_id; /* no fence is ever queued on such a driver */
+            proof.id = proof.id == 0 ? 1 : proof.id;
+        }
+        return proof;
+    }
+    struct cca_fence *fence = queue_rekey(heap, CCA_KEY_READY);
+    proof.id = fence == NULL ? 0 : fence->id;
+    return proof;
+}
+
+bool cca_fence_is_proven(const struct cca_heap *heap, const struct cca_proof *proof)
+{
+    if (proof->id == 0) {
+        return false;
+    }
+    return cca_list_is_empty(&heap->fences) ||
+           CCA_LIST_ENTRY(heap->fences.next, struct cca_fence, link)->id > proof->id;
+}
+
+void cca_fence_hold_cap(struct cca_heap *heap)
+{
+    uint64_t now_ns = cca_clock_ns(), generation = heap->generation;
+    if (now_ns - heap->cap_window_start_ns > CAP_WINDOW_NS) {
+        heap->cap_window_start_ns = now_ns;
+        heap->cap_waited_ns = 0;
+    }
+    uint64_t deadline_ns = now_ns + CAP_WAIT_NS, pause_us = 0;
+    while (heap->pending_bytes > heap->pending_max_bytes && now_ns < deadline_ns &&
+           heap->cap_waited_ns < CAP_PER_WINDOW_NS) {
+        cca_fence_poll(heap, CCA_FENCE_ALL);
+        if (heap->generation != generation || heap->state != CCA_HEAP_UP ||
+            heap->pending_bytes <= heap->pending_max_bytes) {
+            return;
+        }
+        cca_fence_pause(heap, &pause_us);
+        uint64_t then_ns = now_ns;
+        now_ns = cca_clock_ns();
+        heap->cap_waited_ns += now_ns - then_ns;
+    }
+    if (heap->pending_bytes > heap->pending_max_bytes) {
+        static int said;
+        cca_log_once(
+            &said, CCA_LOG_WARN,
+            "more freed memory waits for the device than CCA_PENDING_MAX allows (%zu bytes); "
+            "going on without it",
+            heap->pending_max_bytes);
+    }
+}
+
+void cca_fence_drop_all(struct cca_heap *heap)
+{
+    CCA_LIST_EACH (link, &heap->fences) {
+        struct cca_fence *fence = CCA_LIST_ENTRY(link, struct cca_fence, link);
+        CCA_LIST_EACH (block_link, &fence->blocks) {
+            cca_list_remove(block_link);
+        }
+        cca_list_remove(&fence->link);
+        /* A thread may still be inside a device call with this fence: its record is not used again.
+         */
+        if (fence->recorders == 0) {
+            make_idle(heap, fence);
+        }
+    }
+    CCA_LIST_EACH (link, &heap->unfenced) {
+        cca_list_remove(link);
+    }
+    heap->open_fence = NULL;
+    heap->is_polling = false;
+}

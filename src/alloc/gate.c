@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+#include "alloc/gate.h"
+
+void cca_gate_init(struct cca_gate *gate)
+{
+    pthread_rwlock_init(&gate->lock, NULL);
+    atomic_store(&gate->capture_seen, false);
+}
+
+bool cca_gate_enter(struct cca_gate *gate)
+{
+    if (cca_gate_is_closed(gate)) {
+        return false;
+    }
+    pthread_rwlock_rdlock(&gate->lock);
+    if (cca_gate_is_closed(gate)) {
+        pthread_rwlock_unlock(&gate->lock);
+        return false;
+    }
+    return true;
+}
+
+void cca_gate_leave(struct cca_gate *gate)
+{
+    pthread_rwlock_unlock(&gate->lock);
+}
+
+void cca_gate_close(struct cca_gate *gate)
+{
+    pthread_rwlock_wrlock(&gate->lock);
+    atomic_store(&gate->capture_seen, true);
+    pthread_rwlock_unlock(&gate->lock);
+}
+
+bool cca_gate_is_closed(const struct cca_gate *gate)
+{
+    return atomic_load(&gate->capture_seen);
+}

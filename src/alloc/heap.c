@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: MIT */
+#include "alloc/heap.h"
+
+#include "alloc/allocator_internal.h"
+#include "alloc/fence.h"
+#include "base/check.h"
+#include "base/clock.h"
+
+void cca_heap_init(struct cca_heap *heap, struct cca_allocator *allocator, int ordinal,
+                   const struct cca_config *config)
+{
+    *heap = (struct cca_heap){
+        .allocator = allocator,
+        .generation = 1,
+        .state = CCA_HEAP_DOWN,
+        .limit_bytes = config->memory_limit,
+        .stacks_in_trace = config->context >= CCA_CONTEXT_ALLOC,
+        .rekeys = true,
+    };
+    cca_lock_init(&heap->lock, CCA_RANK_HEAP + ordinal);
+    cca_block_pool_init(&heap->pools[0]);
+    cca_block_pool_init(&heap->pools[1]);
+    cca_list_init(&heap->segments);
+    cca_list_init(&heap->fences);
+    cca_list_init(&heap->unfenced);
+    cca_pool_init(&heap->block_records, sizeof(struct cca_block));
+    cca_pool_init(&heap->segment_records, sizeof(struct cca_segment));
+    cca_pool_init(&heap->fence_records, sizeof(struct cca_fence));
+    size_t entries = config->history == CCA_HISTORY_ALL     ? config->max_entries
+                     : config->history == CCA_HISTORY_STATE ? 1
+                                                            : 0;
+    cca_observer_init(&heap->observer, ordinal, entries);
+    heap->observer.stats.max_split_size = config->max_split_size == CCA_NO_LIMIT
+                                              ? -1
+                                              : (int64_t)config->max_split_size;
+}
+
+void cca_heap_fini(struct cca_heap *heap)
+{
+    cca_observer_fini(&heap->observer);
+    cca_pool_fini(&heap->block_records);
+    cca_pool_fini(&heap->segment_records);
+    cca_pool_fini(&heap->fence_records);
+}
+
+struct cca_event cca_heap_event(enum cca_event_kind kind, const struct cca_request *request,
+                                uint64_t now_ns)
+{
+    struct cca_event event = {.kind = kind, .time_ns = now_ns};
+    if (request != NULL) {
+        event.api = request->api;
+        event.stack = request->stack;
+        event.thread = request->thread;
+        event.stream = request->key == CCA_KEY_READY ? 0 : request->key;
+    }
+    return event;
+}
+
+void cca_heap_report(struct cca_heap *heap, const struct cca_event *event)
+{
+    CCA_ASSERT(cca_lock_is_mine(&heap->lock));
+    if (heap->stacks_in_trace || event->stack == 0) {
+        cca_observer_report(&heap->observer, event);
+    } else {
+        struct cca_event bare = *event;
+        bare.stack = 0;
+        cca_observer_report(&heap->observer, &bare);
+    }
+}
+
+static unsigned segment_flags(const struct cca_segment *segment)
+{
+    return (segment->is_small ? CCA_EVENT_SMALL : 0) | (segment->is_passed ? CCA_EVENT_PASSED : 0);
+}
+
+static struct cca_block_pool *pool_of(struct cca_heap *heap, const struct cca_segment *segment)
+{
+    return &heap->pools[segment->is_small];
+}
+
+/* Facts about a block that alloc and free events share. */
+static void describe_block(struct cca_event *event, const struct cca_block *block)
+{
+    event->flags |= segment_flags(block->segment) | (block->was_oversize ? CCA_EVENT_OVERSIZE : 0);
+    event->addr = block->addr;
+    event->requested_bytes = block->requested_bytes;
+    event->block_bytes = block->bytes;
+}
+
+/* A block without owner becomes LIVE: the alloc event, with what it does to the free parts of split
+ * segments. `was_split`: before it was cut for this request; `rest_bytes`: what was cut off, or 0.
+ */
+static void hand_out(struct cca_heap *heap, struct cca_block *block,
+                     const struct cca_request *request, bool was_split, size_t rest_bytes,
+                     unsigned flags, uint64_t now_ns)
+{
+    block->state = CCA_BLOCK_LIVE;
+    block->requested_bytes = request->bytes;
+    block->key = request->key;
+    block->alloc_time_ns = now_ns;
+    block->stack = request->stack;
+    block->thread = request->thread;
+    block->was_oversize = cca_policy_is_oversize(&heap->allocator->policy, block->bytes);
+
+    struct cca_event event = cca_heap_event(CCA_EVENT_ALLOC, request, now_ns);
+    describe_block(&event, block);
+    event.flags |= flags;
+    if (was_split) {
+        event.split_count_delta = rest_bytes == 0 ? -1 : 0;
+        event.split_bytes_delta = -(int64_t)block->bytes;
+    } else if (rest_bytes != 0) {
+        event.split_count_delta = 1;
+        event.split_bytes_delta = (int64_t)rest_bytes;
+    }
+    cca_heap_report(heap, &event);
+}
+
+/* Cuts the block to `rounded` where the policy says so; the rest goes to the pool with `key`.
+ * Returns the size of the rest, or 0. Without memory for a record the block stays whole. */
+static size_t cut(struct cca_heap *heap, const struct cca_policy *policy, struct cca_block *block,
+                  size_t rounded, cca_key key)
+{
+    if (!cca_policy_should_split(policy, block->bytes, rounded)) {
+        return 0;
+    }
+    struct cca_block *rest = cca_pool_take(&heap->block_records);
+    if (rest == NULL) {
+        return 0;
+    }
+    cca_block_split(block, rest, rounded);
+    rest->key = key;
+    rest->freed_seq = block->freed_seq;
+    cca_block_pool_insert(pool_of(heap, block->segment), rest);
+    return rest->bytes;
+}
+
+struct cca_block *cca_heap_take_cached(struct cca_heap *heap, const struct cca_policy *policy,
+                                       const struct cca_request *request, size_t rounded,
+                                       uint64_t now_ns)
+{
+    struct cca_block *block = cca_block_pool_take(&heap->pools[cca_policy_is_small(rounded)],
+                                                  policy, request->key, rounded);
+    if (block == NULL) {
+        return NULL;
+    }
+    bool was_split = cca_block_is_split(block);
+    size_t rest_bytes = cut(heap, policy, block, rounded, block->key);
+    hand_out(heap, block, request, was_split, rest_bytes, CCA_EVENT_HIT, now_ns);
+    return block;
+}
+
+/* A segment record with its one block, linked into the heap; NULL when memory is refused. */
+static struct cca_block *new_segment(struct cca_heap *heap, const struct cca_request *request,
+                                     uint64_t addr, size_t bytes, uint64_t now_ns)
+{
+    struct cca_segment *segment = cca_pool_take(&heap->segment_records);
+    struct cca_block *block = cca_pool_take(&heap->block_records);
+    if (segment == NULL || block == NULL) {
+        cca_pool_give(&heap->segment_records, segment);
+        cca_pool_give(&heap->block_records, block);
+        return NULL;
+    }
+    segment->heap = heap;
+    segment->first = block;
+    segment->addr = block->addr = addr;
+    segment->bytes = block->bytes = bytes;
+    segment->key = request->key;
+    segment->alloc_time_ns = now_ns;
+    segment->stack = request->stack;
+    block->segment = segment;
+    cca_list_push_back(&heap->segments, &segment->link);
+    return block;
+}
+
+static void report_segment(struct cca_heap *heap, enum cca_event_kind kind,
+                           const struct cca_segment *segment, const struct cca_request *request,
+                           uint64_t took_ns, uint64_t now_ns)
+{
+    struct cca_event event = cca_heap_event(kind, request, now_ns);
+    event.flags = segment_flags(segment) | (segment->was_oversize ? CCA_EVENT_OVERSIZE : 0);
+    event.addr = segment->addr;
+    event.requested_bytes = event.block_bytes = segment->bytes;
+    event.stream = segment->key == CCA_KEY_READY ? 0 : segment->key;
+    event.stack = event.stack != 0 ? event.stack : segment->stack;
+    event.duration_ns = took_ns;
+    cca_heap_report(heap, &event);
+}
+
+struct cca_block *cca_heap_add_segment(struct cca_heap *heap, const struct cca_policy *policy,
+                                       const struct cca_request *request, size_t rounded,
+                                       uint64_t addr, size_t bytes, uint64_t took_ns,
+                                       uint64_t now_ns)
+{
+    struct cca_block *block = new_segment(heap, request, addr, bytes, now_ns);
+    if (block == NULL) {
+        return NULL;
+    }
+    struct cca_segment *segment = block->segment;
+    segment->is_small = cca_policy_is_small(rounded);
+    segment->was_oversize = cca_policy_is_oversize(policy, bytes);
+    cca_segment_map_insert(&heap->allocator->segments, segment);
+    report_segment(heap, CCA_EVENT_SEGMENT_ALLOC, segment, request, took_ns, now_ns);
+
+    size_t rest_bytes = cut(heap, policy, block, rounded, request->key);
+    hand_out(heap, block, request, false, rest_bytes, 0, now_ns);
+    return block;
+}
+
+void cca_heap_request_free(struct cca_heap *heap, struct cca_block *block,
+                           const struct cca_request *request, uint64_t now_ns)
+{
+    CCA_ASSERT(block->state == CCA_BLOCK_LIVE);
+    struct cca_event event = cca_heap_event(CCA_EVENT_FREE_REQUESTED, request, now_ns);
+    describe_block(&event, block);
+    event.stream = block->key == CCA_KEY_READY ? 0 : block->key;
+    event.stack = event.stack != 0 ? event.stack : block->stack;
+    block->free_stack = event.stack;
+    block->state = CCA_BLOCK_PENDING;
+    block->wait = (struct cca_list){NULL, NULL};
+    heap->pending_bytes += block->bytes;
+    cca_heap_report(heap, &event);
+}
+
+/* Neighbours join when one key serves both: equal ones, or READY and a stream's, which becomes the
+ * stream's. */
+static bool may_join(const struct cca_block *neighbour, cca_key key, bool ready_only)
+{
+    if (neighbour == NULL || neighbour->state != CCA_BLOCK_FREE) {
+        return false;
+    }
+    if (neighbour->key == key) {
+        return true;
+    }
+    return !ready_only && (neighbour->key == CCA_KEY_READY || key == CCA_KEY_READY);
+}
+
+struct joined {
+    struct cca_block *block;
+    int32_t count_delta;
+    int64_t bytes_delta;
+};
+
+/* Joins a block that is in no pool with its free neighbours and puts the result into the pool. The
+ * deltas are those of the free parts of split segments. */
+static struct joined join_and_insert(struct cca_heap *heap, struct cca_block *block,
+                                     bool ready_only)
+{
+    struct cca_block_pool *pool = pool_of(heap, block->segment);
+    struct joined result = {.block = block};
+    for (int upper = 0; upper < 2; upper++) {
+        struct cca_block *neighbour = upper ? block->next : block->prev;
+        if (!may_join(neighbour, block->key, ready_only)) {
+            continue;
+        }
+        cca_block_pool_remove(pool, neighbour);
+        result.count_delta--;
+        result.bytes_delta -= (int64_t)neighbour->bytes;
+        struct cca_block *lower = upper ? block : neighbour;
+        struct cca_block *gone = upper ? neighbour : block;
+        cca_key key = block->key != CCA_KEY_READY ? block->key : neighbour->key;
+        uint64_t seq = block->freed_seq > neighbour->freed_seq ? block->freed_seq
+                                                               : neighbour->freed_seq;
+        cca_block_merge(lower, gone);
+        cca_pool_give(&heap->block_records, gone);
+        lower->key = key;
+        lower->freed_seq = seq;
+        block = lower;
+    }
+    block->requested_bytes = 0;
+    block->stack = 0;
+    cca_block_pool_insert(pool, block);
+    if (cca_block_is_split(block)) {
+        result.count_delta++;
+        result.bytes_delta += (int64_t)block->bytes;
+    }
+    result.block = block;
+    return result;
+}
+
+struct cca_block *cca_heap_complete_free(struct cca_heap *heap, struct cca_block *block,
+                                         cca_key key, uint64_t now_ns)
+{
+    CCA_ASSERT(block->state == CCA_BLOCK_PENDING && !cca_list_is_linked(&block->wait));
+    struct cca_event event = {.kind = CCA_EVENT_FREE_COMPLETED,
+                              .time_ns = now_ns,
+                              .stack = block->free_stack,
+                              .thread = block->thread,
+                              .stream = block->key == CCA_KEY_READY ? 0 : block->key};
+    describe_block(&event, block);
+    heap->pending_bytes -= block->bytes;
+    block->key = key;
+    block->freed_seq = ++heap->frees;
+    struct joined joined = join_and_insert(heap, block, false);
+    event.split_count_delta = joined.count_delta;
+    event.split_bytes_delta = joined.bytes_delta;
+    cca_heap_report(heap, &event);
+    return joined.block;
+}
+
+/* The next free block that a rekey concerns, or NULL. */
+static struct cca_block *find_keyed(struct cca_block_pool *pool, cca_key key, uint64_t before_seq)
+{
+    struct cca_block *block = key == CCA_KEY_READY ? cca_block_pool_first(pool)
+                                                   : cca_block_pool_lower_bound(pool, key, 0);
+    for (; block != NULL; block = cca_block_pool_next(block)) {
+        if (block->key == CCA_KEY_READY || (key != CCA_KEY_READY && block->key != key)) {
+            return NULL;
+        }
+        if (block->freed_seq < before_seq) {
+            return block;
+        }
+    }
+    return NULL;
+}
+
+void cca_heap_rekey(struct cca_heap *heap, cca_key key, uint64_t before_seq, uint64_t now_ns)
+{
+    for (int small = 0; small < 2; small++) {
+        struct cca_block_pool *pool = &heap->pools[small];
+        struct cca_block *block;
+        while ((block = find_keyed(pool, key, before_seq)) != NULL) {
+            bool was_split = cca_block_is_split(block);
+            size_t bytes = block->bytes;
+            cca_block_pool_remove(pool, block);
+            block->key = CCA_KEY_READY;
+            struct cca_event event = {.kind = CCA_EVENT_REKEY, .time_ns = now_ns};
+            event.flags = segment_flags(block->segment);
+            struct joined joined = join_and_insert(heap, block, true);
+            event.split_count_delta = joined.count_delta - (was_split ? 1 : 0);
+            event.split_bytes_delta = joined.bytes_delta - (was_split ? (int64_t)bytes : 0);
+            cca_heap_report(heap, &event);
+        }
+    }
+}
+
+void cca_heap_detach_segment(struct cca_heap *heap, struct cca_segment *segment, uint64_t now_ns,
+                             struct cca_list *out)
+{
+    struct cca_block *block = segment->first;
+    CCA_ASSERT(block->state == CCA_BLOCK_FREE && !cca_block_is_split(block));
+    report_segment(heap, CCA_EVENT_SEGMENT_FREE, segment, NULL, 0, now_ns);
+    cca_block_pool_remove(pool_of(heap, segment), block);
+    cca_pool_give(&heap->block_records, block);
+    segment->first = NULL;
+    cca_segment_map_remove(&heap->allocator->segments, segment);
+    cca_list_remove(&segment->link);
+    heap->reserved_bytes -= segment->bytes;
+    heap->releases_in_flight++;
+    cca_list_push_back(out, &segment->link);
+}
+
+void cca_heap_detach_releasable(struct cca_heap *heap, uint64_t before_seq, uint64_t now_ns,
+                                struct cca_list *out)
+{
+    for (int small = 0; small < 2; small++) {
+        struct cca_block *block = cca_block_pool_first(&heap->pools[small]);
+        while (block != NULL) {
+            struct cca_block *next = cca_block_pool_next(block);
+            bool is_over = block->key == CCA_KEY_READY || block->freed_seq < before_seq;
+            if (is_over && !cca_block_is_split(block)) {
+                cca_heap_detach_segment(heap, block->segment, now_ns, out);
+            }
+            block = next;
+        }
+    }
+}
+
+void cca_heap_forget_segment(struct cca_heap *heap, struct cca_segment *segment, uint64_t took_ns,
+                             uint64_t now_ns)
+{
+    cca_list_remove(&segment->link);
+    heap->releases_in_flight--;
+    report_segment(heap, CCA_EVENT_DRIVER_FREED, segment, NULL, took_ns, now_ns);
+    cca_pool_give(&heap->segment_records, segment);
+}
+
+size_t cca_heap_releasable_bytes(struct cca_heap *heap)
+{
+    size_t bytes = 0;
+    for (int small = 0; small < 2; small++) {
+        struct cca_block *block = cca_block_pool_lower_bound(&heap->pools[small], CCA_KEY_READY, 0);
+        for (; block != NULL && block->key == CCA_KEY_READY; block = cca_block_pool_next(block)) {
+            bytes += cca_block_is_split(block) ? 0 : block->bytes;
+        }
+    }
+    return bytes;
+}
+
+bool cca_heap_add_passed(struct cca_heap *heap, const struct cca_request *request, uint64_t addr,
+                         uint64_t now_ns, struct cca_block **block_out)
+{
+    struct cca_block *block = new_segment(heap, request, addr, request->bytes, now_ns);
+    if (block == NULL) {
+        return false;
+    }
+    block->segment->is_passed = true;
+    block->segment->is_small = cca_policy_is_small(request->bytes);
+    report_segment(heap, CCA_EVENT_SEGMENT_ALLOC, block->segment, request, 0, now_ns);
+    hand_out(heap, block, request, false, 0, 0, now_ns);
+    *block_out = block;
+    return true;
+}
+
+void cca_heap_remove_passed(struct cca_heap *heap, struct cca_block *block,
+                            const struct cca_request *request, uint64_t now_ns)
+{
+    struct cca_segment *segment = block->segment;
+    cca_heap_request_free(heap, block, request, now_ns);
+    heap->pending_bytes -= block->bytes;
+    struct cca_event event = cca_heap_event(CCA_EVENT_FREE_COMPLETED, request, now_ns);
+    describe_block(&event, block);
+    event.stack = block->free_stack;
+    cca_heap_report(heap, &event);
+    report_segment(heap, CCA_EVENT_SEGMENT_FREE, segment, request, 0, now_ns);
+    cca_list_remove(&segment->link);
+    cca_pool_give(&heap->block_records, block);
+    cca_pool_give(&heap->segment_records, segment);
+}
+
+/* One block of a segment whose memory is gone. */
+static void drop_block(struct cca_heap *heap, struct cca_block *block, uint64_t now_ns)
+{
+    struct cca_event event = {.time_ns = now_ns, .stack = block->stack, .thread = block->thread};
+    describe_block(&event, block);
+    switch (block->state) {
+    case CCA_BLOCK_LIVE:
+        cca_ptrmap_remove(&heap->allocator->blocks, block->addr);
+        event.kind = CCA_EVENT_FREE_REQUESTED;
+        cca_heap_report(heap, &event);
+        heap->pending_bytes += block->bytes;
+        /* fall through */
+        __attribute__((fallthrough));
+    case CCA_BLOCK_PENDING:
+        event.kind = CCA_EVENT_FREE_COMPLETED;
+        heap->pending_bytes -= block->bytes;
+        cca_heap_report(heap, &event);
+        break;
+    case CCA_BLOCK_FREE:
+        cca_block_pool_remove(pool_of(heap, block->segment), block);
+        if (cca_block_is_split(block)) {
+            event.kind = CCA_EVENT_REKEY;
+            event.split_count_delta = -1;
+            event.split_bytes_delta = -(int64_t)block->bytes;
+            cca_heap_report(heap, &event);
+        }
+        break;
+    }
+}
+
+void cca_heap_drop(struct cca_heap *heap, uint64_t now_ns)
+{
+    cca_fence_drop_all(heap);
+    CCA_LIST_EACH (link, &heap->segments) {
+        struct cca_segment *segment = CCA_LIST_ENTRY(link, struct cca_segment, link);
+        struct cca_block *block = segment->first;
+        while (block != NULL) {
+            struct cca_block *next = block->next;
+            drop_block(heap, block, now_ns);
+            cca_pool_give(&heap->block_records, block);
+            block = next;
+        }
+        report_segment(heap, CCA_EVENT_SEGMENT_FREE, segment, NULL, 0, now_ns);
+        if (!segment->is_passed) {
+            cca_segment_map_remove(&heap->allocator->segments, segment);
+            heap->reserved_bytes -= segment->bytes;
+        }
+        cca_list_remove(&segment->link);
+        cca_pool_give(&heap->segment_records, segment);
+    }
+    CCA_ASSERT(heap->reserved_bytes == heap->in_flight_bytes && heap->pending_bytes == 0);
+    heap->generation++;
+}

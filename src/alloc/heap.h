@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* One device's memory: its blocks, segments, fences and accounts under one lock. This file holds
+ * the state and the steps that need no device call; the ladder and the fences drive them. Every
+ * function here is called with the heap lock held. */
+#ifndef CCA_ALLOC_HEAP_H
+#define CCA_ALLOC_HEAP_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "alloc/block.h"
+#include "alloc/block_pool.h"
+#include "alloc/policy.h"
+#include "base/lock.h"
+#include "base/sysmem.h"
+#include "observe/observer.h"
+
+struct cca_fence;
+
+enum cca_heap_state {
+    CCA_HEAP_DOWN, /* no context */
+    CCA_HEAP_UP,
+    CCA_HEAP_DEAD /* its context reported an error that ends it: nothing is served or asked */
+};
+
+/* Identity: reserved_bytes = sum of the cache's segments + in_flight_bytes; the blocks of all
+ * segments are FREE in one of the pools, LIVE in the address map, or PENDING. */
+struct cca_heap {
+    struct cca_lock lock;
+    struct cca_allocator *allocator;
+    struct cca_device device;
+    _Atomic uint64_t context;    /* handle of the context served, 0 = none */
+    _Atomic uint64_t generation; /* changes whenever all memory is forgotten */
+    enum cca_heap_state state;
+
+    struct cca_block_pool pools[2]; /* [0] large, [1] small */
+    struct cca_list segments;       /* all, in the order they were obtained */
+    size_t reserved_bytes;          /* the cache's driver memory, and what is being asked for */
+    size_t in_flight_bytes;         /* of these, driver allocations under way */
+    size_t limit_bytes;             /* CCA_NO_LIMIT: none */
+
+    /* Fences: see fence.h. */
+    struct cca_list fences; /* oldest first */
+    uint64_t last_fence_id;
+    struct cca_fence *open_fence;
+    struct cca_fence *idle_fences;
+    struct cca_list unfenced; /* PENDING blocks that wait for a record to become possible */
+    size_t pending_bytes, pending_max_bytes;
+    uint64_t frees; /* counts completed frees: the order of freed_seq */
+    bool is_polling;
+    unsigned releases_in_flight; /* detached segments whose memory is not back yet */
+    bool stacks_in_trace;
+    bool rekeys; /* stream keys become READY behind a fence; false for a core driven in stream order
+                  */
+    uint64_t cap_window_start_ns, cap_waited_ns;
+
+    struct cca_pool block_records, segment_records, fence_records;
+    struct cca_observer observer;
+};
+
+void cca_heap_init(struct cca_heap *heap, struct cca_allocator *allocator, int ordinal,
+                   const struct cca_config *config);
+void cca_heap_fini(struct cca_heap *heap);
+
+/* An event of this heap with what all events share. */
+struct cca_event cca_heap_event(enum cca_event_kind kind, const struct cca_request *request,
+                                uint64_t now_ns);
+void cca_heap_report(struct cca_heap *heap, const struct cca_event *event);
+
+/* Best fit out of the cache, cut to size and LIVE, or NULL on a miss. */
+struct cca_block *cca_heap_take_cached(struct cca_heap *heap, const struct cca_policy *policy,
+                                       const struct cca_request *request, size_t rounded,
+                                       uint64_t now_ns);
+
+/* New driver memory becomes a segment, and its low part a LIVE block; the rest goes to the pool.
+ * `took_ns`: how long the driver took. NULL when a record could not be had: nothing has changed and
+ * the caller gives the memory back. */
+struct cca_block *cca_heap_add_segment(struct cca_heap *heap, const struct cca_policy *policy,
+                                       const struct cca_request *request, size_t rounded,
+                                       uint64_t addr, size_t bytes, uint64_t took_ns,
+                                       uint64_t now_ns);
+
+/* A LIVE block becomes PENDING (free_requested). */
+void cca_heap_request_free(struct cca_heap *heap, struct cca_block *block,
+                           const struct cca_request *request, uint64_t now_ns);
+
+/* A PENDING block becomes FREE with this key (free_completed) and joins its neighbours. Returns the
+ * block it has become. */
+struct cca_block *cca_heap_complete_free(struct cca_heap *heap, struct cca_block *block,
+                                         cca_key key, uint64_t now_ns);
+
+/* Free blocks keyed to `key` (or to any stream: CCA_KEY_READY) whose free came before `before_seq`
+ * become READY. */
+void cca_heap_rekey(struct cca_heap *heap, cca_key key, uint64_t before_seq, uint64_t now_ns);
+
+/* Takes every wholly free segment that may go back to the driver out of all books (segment_free)
+ * and onto `out`, linked by `link`: READY ones, and others freed before `before_seq`. The caller
+ * frees the memory with the lock dropped, then calls cca_heap_forget_segment for each. Large ones
+ * come first. */
+void cca_heap_detach_releasable(struct cca_heap *heap, uint64_t before_seq, uint64_t now_ns,
+                                struct cca_list *out);
+
+/* The same for one segment, whose only block is FREE. */
+void cca_heap_detach_segment(struct cca_heap *heap, struct cca_segment *segment, uint64_t now_ns,
+                             struct cca_list *out);
+
+/* The record of a detached segment, after its memory went back in `took_ns`. */
+void cca_heap_forget_segment(struct cca_heap *heap, struct cca_segment *segment, uint64_t took_ns,
+                             uint64_t now_ns);
+
+/* Bytes of segments that are one READY block. */
+size_t cca_heap_releasable_bytes(struct cca_heap *heap);
+
+/* The program's own driver allocation enters and leaves the accounts. False: no record to be had.
+ */
+bool cca_heap_add_passed(struct cca_heap *heap, const struct cca_request *request, uint64_t addr,
+                         uint64_t now_ns, struct cca_block **block_out);
+void cca_heap_remove_passed(struct cca_heap *heap, struct cca_block *block,
+                            const struct cca_request *request, uint64_t now_ns);
+
+/* Everything is forgotten, because the memory is gone: blocks leave the address map, the trace
+ * shows frees and segment frees, fences are dropped, the generation changes. */
+void cca_heap_drop(struct cca_heap *heap, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+#include "alloc/ladder.h"
+
+#include "alloc/allocator_internal.h"
+#include "alloc/fence.h"
+#include "base/check.h"
+#include "base/clock.h"
+
+/* Frees the memory of detached segments. The lock is dropped for each device call. */
+static size_t free_detached(struct cca_heap *heap, struct cca_list *detached)
+{
+    size_t bytes = 0;
+    CCA_LIST_EACH (link, detached) {
+        struct cca_segment *segment = CCA_LIST_ENTRY(link, struct cca_segment, link);
+        uint64_t generation = heap->generation, addr = segment->addr, began_ns = cca_clock_ns();
+        bytes += segment->bytes;
+        cca_lock_drop(&heap->lock);
+        /* A failed free is not a failed release for us: the memory is out of our books either way.
+         */
+        if (heap->device.ops->mem_free(heap->device.self, addr).kind == CCA_FATAL) {
+            generation = 0;
+        }
+        cca_lock_take(&heap->lock);
+        if (generation == 0 && heap->state == CCA_HEAP_UP) {
+            heap->state = CCA_HEAP_DEAD;
+        }
+        uint64_t now_ns = cca_clock_ns();
+        cca_heap_forget_segment(heap, segment, now_ns - began_ns, now_ns);
+    }
+    return bytes;
+}
+
+static size_t release_before(struct cca_heap *heap, uint64_t before_seq)
+{
+    struct cca_list detached;
+    cca_list_init(&detached);
+    if (heap->state != CCA_HEAP_UP || cca_gate_is_closed(&heap->allocator->gate)) {
+        return 0;
+    }
+    cca_heap_detach_releasable(heap, before_seq, cca_clock_ns(), &detached);
+    return free_detached(heap, &detached);
+}
+
+size_t cca_ladder_release_ready(struct cca_heap *heap)
+{
+    return release_before(heap, 0);
+}
+
+static void report_plain(struct cca_heap *heap, enum cca_event_kind kind)
+{
+    struct cca_event event = cca_heap_event(kind, NULL, cca_clock_ns());
+    cca_heap_report(heap, &event);
+}
+
+size_t cca_ladder_release(struct cca_heap *heap, uint64_t wait_ms)
+{
+    uint64_t generation = heap->generation, pause_us = 0;
+    uint64_t deadline_ns = cca_clock_ns() + wait_ms * 1000000;
+    report_plain(heap, CCA_EVENT_SYNC);
+    struct cca_proof proof = cca_fence_prove(heap);
+    while (proof.id != 0 && heap->generation == generation && heap->state == CCA_HEAP_UP) {
+        cca_fence_poll(heap, CCA_FENCE_ALL);
+        if (cca_fence_is_proven(heap, &proof) || cca_clock_ns() >= deadline_ns) {
+            break;
+        }
+        cca_fence_pause(heap, &pause_us);
+    }
+    if (heap->generation != generation) {
+        return 0;
+    }
+    return release_before(heap, cca_fence_is_proven(heap, &proof) ? proof.before_seq : 0);
+}
+
+/* One driver allocation. CCA_NO_MEMORY also when the limit forbids it. */
+static struct cca_status grow(struct cca_heap *heap, const struct cca_request *request,
+                              size_t rounded, struct cca_block **block_out)
+{
+    const struct cca_policy *policy = &heap->allocator->policy;
+    size_t bytes = cca_policy_segment_bytes(policy, rounded);
+    if (bytes > heap->limit_bytes || heap->reserved_bytes > heap->limit_bytes - bytes) {
+        return (struct cca_status){CCA_NO_MEMORY, 0};
+    }
+    uint64_t generation = heap->generation, addr = 0, began_ns = cca_clock_ns();
+    heap->reserved_bytes += bytes;
+    heap->in_flight_bytes += bytes;
+    cca_lock_drop(&heap->lock);
+    struct cca_status status = heap->device.ops->mem_alloc(heap->device.self, bytes, &addr);
+    cca_lock_take(&heap->lock);
+    heap->in_flight_bytes -= bytes;
+    if (heap->generation != generation) {
+        heap->reserved_bytes -= bytes; /* the memory went with its context */
+        return (struct cca_status){CCA_UNSUPPORTED, 0};
+    }
+    if (status.kind != CCA_OK) {
+        heap->reserved_bytes -= bytes;
+        if (status.kind == CCA_FATAL) {
+            heap->state = CCA_HEAP_DEAD;
+        }
+        return status;
+    }
+    uint64_t now_ns = cca_clock_ns();
+    *block_out = cca_heap_add_segment(heap, policy, request, rounded, addr, bytes,
+                                      now_ns - began_ns, now_ns);
+    if (*block_out != NULL) {
+        return cca_status_ok();
+    }
+    heap->reserved_bytes -= bytes;
+    cca_lock_drop(&heap->lock);
+    heap->device.ops->mem_free(heap->device.self, addr);
+    cca_lock_take(&heap->lock);
+    return (struct cca_status){CCA_NO_MEMORY, 0};
+}
+
+/* Without an oversize rule there is nothing to gain here. With one: the smallest oversize block
+ * that is big enough goes back, else the largest ones until their sum is. True when enough did. */
+static bool release_oversize(struct cca_heap *heap, const struct cca_request *request,
+                             size_t rounded)
+{
+    const struct cca_policy *policy = &heap->allocator->policy;
+    if (policy->max_split_size == CCA_NO_LIMIT || cca_gate_is_closed(&heap->allocator->gate)) {
+        return false;
+    }
+    size_t wanted = rounded > policy->max_split_size ? rounded : policy->max_split_size, found = 0;
+    struct cca_block_pool *pool = &heap->pools[cca_policy_is_small(rounded)];
+    /* Memory in a stream's order may still be in use; only what is READY may go back unwaited. */
+    cca_key key = heap->rekeys ? CCA_KEY_READY : request->key;
+    struct cca_list detached;
+    cca_list_init(&detached);
+    struct cca_block *block = cca_block_pool_lower_bound(pool, key, wanted);
+    if (block != NULL && !cca_block_is_split(block)) {
+        found = block->bytes;
+        cca_heap_detach_segment(heap, block->segment, cca_clock_ns(), &detached);
+    }
+    while (found < wanted) {
+        block = cca_block_pool_largest(pool, key);
+        if (block == NULL || block->bytes < policy->max_split_size || cca_block_is_split(block)) {
+            break;
+        }
+        found += block->bytes;
+        cca_heap_detach_segment(heap, block->segment, cca_clock_ns(), &detached);
+    }
+    free_detached(heap, &detached);
+    return found >= wanted;
+}
+
+/* Waits, within the time allowed, until a fence gives back a block that fits or everything freed so
+ * far is proven over; then releases all that is free and looks once more. */
+static struct cca_block *wait_and_release(struct cca_heap *heap, const struct cca_request *request,
+                                          size_t rounded)
+{
+    const struct cca_policy *policy = &heap->allocator->policy;
+    uint64_t generation = heap->generation, pause_us = 0;
+    uint64_t deadline_ns = cca_clock_ns() + heap->allocator->config->oom_wait_ms * 1000000;
+    struct cca_block *block = NULL;
+
+    report_plain(heap, CCA_EVENT_SYNC);
+    struct cca_proof proof = cca_fence_prove(heap);
+    for (;;) {
+        if (heap->generation != generation) {
+            return NULL;
+        }
+        cca_fence_poll(heap, CCA_FENCE_ALL);
+        if (heap->generation != generation || heap->state != CCA_HEAP_UP) {
+            return NULL;
+        }
+        block = cca_heap_take_cached(heap, policy, request, rounded, cca_clock_ns());
+        if (block != NULL) {
+            return block;
+        }
+        bool is_over = cca_fence_is_proven(heap, &proof) ||
+                       (proof.id == 0 && cca_list_is_empty(&heap->fences));
+        if ((is_over && heap->releases_in_flight == 0) || cca_clock_ns() >= deadline_ns) {
+            break;
+        }
+        if (is_over) {
+            /* Another thread is giving memory back: what we ask for may be there in a moment. */
+            release_before(heap, proof.before_seq);
+        }
+        cca_fence_pause(heap, &pause_us);
+    }
+    release_before(heap, cca_fence_is_proven(heap, &proof) ? proof.before_seq : 0);
+    return NULL;
+}
+
+static void report_oom(struct cca_heap *heap, const struct cca_request *request, size_t rounded)
+{
+    uint64_t generation = heap->generation;
+    size_t free_bytes = 0, total_bytes = 0;
+    cca_lock_drop(&heap->lock);
+    heap->device.ops->mem_info(heap->device.self, &free_bytes, &total_bytes);
+    cca_lock_take(&heap->lock);
+    if (heap->generation != generation) {
+        return;
+    }
+    struct cca_event event = cca_heap_event(CCA_EVENT_OOM, request, cca_clock_ns());
+    event.addr = free_bytes;
+    event.requested_bytes = event.block_bytes = rounded;
+    cca_heap_report(heap, &event);
+}
+
+static struct cca_status give_up(struct cca_heap *heap, const struct cca_request *request,
+                                 size_t rounded, struct cca_status status)
+{
+    if (heap->state == CCA_HEAP_DEAD) {
+        return (struct cca_status){CCA_FATAL, status.raw};
+    }
+    if (heap->state != CCA_HEAP_UP || status.kind != CCA_NO_MEMORY) {
+        return status.kind == CCA_FATAL ? status : (struct cca_status){CCA_UNSUPPORTED, status.raw};
+    }
+    report_oom(heap, request, rounded);
+    return status;
+}
+
+struct cca_status cca_ladder_climb(struct cca_heap *heap, const struct cca_request *request,
+                                   size_t rounded, struct cca_block **block_out)
+{
+    uint64_t generation = heap->generation;
+    struct cca_status status = grow(heap, request, rounded, block_out);
+    if (status.kind != CCA_NO_MEMORY || heap->generation != generation) {
+        return status.kind == CCA_OK ? status : give_up(heap, request, rounded, status);
+    }
+    if (release_oversize(heap, request, rounded) && heap->generation == generation) {
+        status = grow(heap, request, rounded, block_out);
+        if (status.kind != CCA_NO_MEMORY || heap->generation != generation) {
+            return status.kind == CCA_OK ? status : give_up(heap, request, rounded, status);
+        }
+    }
+    *block_out = wait_and_release(heap, request, rounded);
+    if (*block_out != NULL) {
+        return cca_status_ok();
+    }
+    if (heap->generation != generation || heap->state != CCA_HEAP_UP) {
+        return give_up(heap, request, rounded, (struct cca_status){CCA_UNSUPPORTED, 0});
+    }
+    report_plain(heap, CCA_EVENT_RETRY);
+    status = grow(heap, request, rounded, block_out);
+    return status.kind == CCA_OK ? status : give_up(heap, request, rounded, status);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+#include "alloc/policy.h"
+
+#include "base/check.h"
+
+void cca_policy_init(struct cca_policy *policy, const struct cca_config *config)
+{
+    *policy = (struct cca_policy){
+        .max_split_size = config->max_split_size,
+        .max_non_split_rounding = CCA_LARGE_SEGMENT,
+        .large_segment = CCA_LARGE_SEGMENT,
+    };
+}
+
+static size_t round_up(size_t bytes, size_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
+
+/* Class i holds the sizes from 2^i MiB up to 2^(i+1) MiB; the ends take all that lies beyond. */
+static unsigned division_class(size_t bytes)
+{
+    unsigned log = 63 - (unsigned)__builtin_clzll((unsigned long long)bytes);
+    unsigned first = 20, last = first + CCA_DIVISION_CLASSES - 1;
+    return log < first ? 0 : log > last ? CCA_DIVISION_CLASSES - 1 : log - first;
+}
+
+static size_t round_to_division(size_t bytes, size_t divisions)
+{
+    if ((bytes & (bytes - 1)) == 0) {
+        return bytes;
+    }
+    size_t power = (size_t)1 << (63 - __builtin_clzll((unsigned long long)bytes));
+    size_t step = power / divisions;
+    return step == 0 ? power * 2 : round_up(bytes, step);
+}
+
+size_t cca_policy_round(const struct cca_policy *policy, size_t bytes)
+{
+    CCA_ASSERT(bytes < CCA_REQUEST_LIMIT);
+    if (bytes < CCA_MIN_BLOCK) {
+        return CCA_MIN_BLOCK;
+    }
+    size_t divisions = policy->divisions[division_class(bytes)];
+    if (divisions > 1 && bytes > CCA_MIN_BLOCK * divisions) {
+        return round_to_division(bytes, divisions);
+    }
+    return round_up(bytes, CCA_MIN_BLOCK);
+}
+
+bool cca_policy_is_small(size_t rounded)
+{
+    return rounded <= CCA_SMALL_LIMIT;
+}
+
+size_t cca_policy_segment_bytes(const struct cca_policy *policy, size_t rounded)
+{
+    if (cca_policy_is_small(rounded)) {
+        return CCA_SMALL_SEGMENT;
+    }
+    if (rounded < CCA_MID_LIMIT) {
+        return policy->large_segment;
+    }
+    return round_up(rounded, CCA_LARGE_ROUND);
+}
+
+bool cca_policy_is_oversize(const struct cca_policy *policy, size_t bytes)
+{
+    return bytes >= policy->max_split_size;
+}
+
+bool cca_policy_may_use(const struct cca_policy *policy, size_t block_bytes, size_t rounded)
+{
+    if (!cca_policy_is_oversize(policy, rounded)) {
+        return !cca_policy_is_oversize(policy, block_bytes);
+    }
+    return block_bytes < rounded + policy->max_non_split_rounding;
+}
+
+bool cca_policy_should_split(const struct cca_policy *policy, size_t block_bytes, size_t rounded)
+{
+    size_t rest = block_bytes - rounded;
+    if (cca_policy_is_small(rounded)) {
+        return rest >= CCA_MIN_BLOCK;
+    }
+    return !cca_policy_is_oversize(policy, rounded) && rest > CCA_SMALL_LIMIT;
+}

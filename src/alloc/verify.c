@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+#include "alloc/verify.h"
+
+#include "alloc/fence.h"
+
+/* What a walk over segments and pools adds up; held against the heap's own figures. */
+struct sums {
+    size_t reserved, allocated, active, requested, pending;
+    size_t live_blocks, active_blocks, free_blocks, segments;
+    size_t split_blocks, split_bytes, free_bytes[2];
+};
+
+static const char *verify_block(struct cca_heap *heap, const struct cca_segment *segment,
+                                struct cca_block *block, struct sums *sums)
+{
+    if (block->segment != segment) {
+        return "a block names another segment";
+    }
+    if (block->next != NULL &&
+        (block->next->prev != block || block->next->addr != block->addr + block->bytes)) {
+        return "neighbours of a segment do not meet";
+    }
+    switch (block->state) {
+    case CCA_BLOCK_LIVE:
+        if (cca_ptrmap_find(&heap->allocator->blocks, block->addr) != block) {
+            return "a live block is not in the address map";
+        }
+        if (block->requested_bytes > block->bytes) {
+            return "a live block is smaller than its request";
+        }
+        sums->allocated += block->bytes;
+        sums->live_blocks++;
+        break;
+    case CCA_BLOCK_PENDING: sums->pending += block->bytes; break;
+    case CCA_BLOCK_FREE:
+        if (block->next != NULL && block->next->state == CCA_BLOCK_FREE &&
+            block->next->key == block->key) {
+            return "two free neighbours of one key were not joined";
+        }
+        sums->free_blocks++;
+        sums->free_bytes[segment->is_small] += block->bytes;
+        if (cca_block_is_split(block)) {
+            sums->split_blocks++;
+            sums->split_bytes += block->bytes;
+        }
+        return NULL;
+    default: return "a block has no state";
+    }
+    sums->active += block->bytes;
+    sums->requested += block->requested_bytes;
+    sums->active_blocks++;
+    return NULL;
+}
+
+static const char *verify_segment(struct cca_heap *heap, struct cca_segment *segment,
+                                  struct sums *sums)
+{
+    uint64_t end = segment->addr;
+    if (segment->first == NULL || segment->first->prev != NULL) {
+        return "a segment has no first block";
+    }
+    for (struct cca_block *block = segment->first; block != NULL; block = block->next) {
+        if (block->addr != end || block->bytes == 0) {
+            return "blocks do not tile their segment";
+        }
+        end += block->bytes;
+        const char *broken = verify_block(heap, segment, block, sums);
+        if (broken != NULL) {
+            return broken;
+        }
+    }
+    if (end != segment->addr + segment->bytes) {
+        return "blocks do not fill their segment";
+    }
+    sums->segments++;
+    sums->reserved += segment->bytes;
+    return NULL;
+}
+
+static const char *verify_pools(struct cca_heap *heap, const struct sums *sums)
+{
+    size_t count = 0;
+    for (int small = 0; small < 2; small++) {
+        struct cca_block *block = cca_block_pool_first(&heap->pools[small]);
+        for (; block != NULL; block = cca_block_pool_next(block)) {
+            if (block->state != CCA_BLOCK_FREE || block->segment->is_small != (small == 1)) {
+                return "a pool holds a block that is not free or of the other pool";
+            }
+            count++;
+        }
+        if (heap->pools[small].free_bytes != sums->free_bytes[small]) {
+            return "a pool's bytes are not the sum of its blocks";
+        }
+    }
+    return count == sums->free_blocks ? NULL : "a free block is in no pool";
+}
+
+static bool stat_is(const struct cca_stat *stat, size_t value)
+{
+    return stat->current == (int64_t)value && stat->peak >= stat->current;
+}
+
+static const char *verify_stats(const struct cca_heap *heap, const struct sums *sums)
+{
+    const struct cca_stats *stats = &heap->observer.stats;
+    if (!stat_is(&stats->reserved_bytes[0], sums->reserved) ||
+        !stat_is(&stats->segment[0], sums->segments)) {
+        return "reserved_bytes or segment differs from the segments";
+    }
+    if (!stat_is(&stats->allocated_bytes[0], sums->allocated) ||
+        !stat_is(&stats->allocation[0], sums->live_blocks)) {
+        return "allocated_bytes or allocation differs from the blocks";
+    }
+    if (!stat_is(&stats->active_bytes[0], sums->active) ||
+        !stat_is(&stats->active[0], sums->active_blocks) ||
+        !stat_is(&stats->requested_bytes[0], sums->requested)) {
+        return "active_bytes, active or requested_bytes differs from the blocks";
+    }
+    if (!stat_is(&stats->inactive_split_bytes[0], sums->split_bytes) ||
+        !stat_is(&stats->inactive_split[0], sums->split_blocks)) {
+        return "inactive_split or its bytes differ from the blocks";
+    }
+    return sums->pending == heap->pending_bytes ? NULL : "pending_bytes differs from the blocks";
+}
+
+const char *cca_verify_heap(struct cca_heap *heap)
+{
+    struct sums sums = {0};
+    size_t passed = 0;
+    CCA_LIST_EACH (link, &heap->segments) {
+        struct cca_segment *segment = CCA_LIST_ENTRY(link, struct cca_segment, link);
+        const char *broken = verify_segment(heap, segment, &sums);
+        if (broken != NULL) {
+            return broken;
+        }
+        passed += segment->is_passed ? segment->bytes : 0;
+    }
+    if (sums.reserved - passed + heap->in_flight_bytes != heap->reserved_bytes) {
+        return "reserved_bytes of the heap is not the sum of its segments";
+    }
+    const char *broken = verify_pools(heap, &sums);
+    return broken != NULL ? broken : verify_stats(heap, &sums);
+}
