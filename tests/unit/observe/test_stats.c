@@ -201,6 +201,7 @@ static const struct effect effects[] = {
     {CCA_EVENT_DRIVER_FREED, 0, {NULL}, {0}, NULL},
     {CCA_EVENT_FREE_WAITED, 0, {NULL}, {0}, NULL},
     {CCA_EVENT_FENCE, 0, {NULL}, {0}, NULL},
+    {CCA_EVENT_REKEY, 0, {"inactive_split", "inactive_split_bytes"}, {-1, -30}, NULL},
     {CCA_EVENT_FENCE_JOIN, 0, {NULL}, {0}, NULL},
 };
 
