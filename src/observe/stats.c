@@ -116,7 +116,6 @@ void cca_stats_apply(struct cca_stats *stats, const struct cca_event *event)
     case CCA_EVENT_SEGMENT_MAP:
     case CCA_EVENT_SEGMENT_UNMAP: apply_segment(stats, event); break;
     case CCA_EVENT_REKEY: change_split(stats, event); break;
-    case CCA_EVENT_REKEY: change_split(stats, event); break;
     case CCA_EVENT_OOM: stats->num_ooms += 1; break;
     case CCA_EVENT_RETRY: stats->num_alloc_retries += 1; break;
     case CCA_EVENT_SYNC: stats->num_sync_all_streams += 1; break;
