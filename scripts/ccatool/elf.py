@@ -55,6 +55,8 @@ class Elf:
         self._symbols = None
 
     def _unpack(self, form, offset):
+        if offset > len(self._bytes):
+            raise Damaged()
         return struct.unpack_from(self._order + form, self._bytes, offset)
 
     def _read_segments(self, offset, entry_size, count):
@@ -107,6 +109,8 @@ class Elf:
         self.skips_default_dirs = bool(tags.get(DT_FLAGS_1, 0) & DF_1_NODEFLIB)
 
     def _string(self, offset):
+        if offset > len(self._bytes):
+            raise Damaged()
         end = self._bytes.find(b'\0', offset)
         return self._bytes[offset:end].decode('utf-8', 'replace')
 
@@ -133,7 +137,7 @@ class Elf:
         if self._symbols is None:
             try:
                 self._symbols = self._read_symbols()
-            except struct.error:
+            except (struct.error, Damaged):
                 self._symbols = set(), set()
         return self._symbols
 

@@ -5,7 +5,7 @@ It is the subset that PyTorch's viewer reads: plain data, nothing that could run
 """
 import re
 
-PROTO, STOP, LONG1 = 0x80, ord('.'), 0x8a
+PROTO, STOP, LONG1, LONG_BINPUT = 0x80, ord('.'), 0x8a, ord('r')
 SHORT_BINUNICODE, BINUNICODE = 0x8c, ord('X')
 
 # Bytes of argument behind each opcode of fixed length.
@@ -23,9 +23,14 @@ class BadPickle(Exception):
 
 
 def _run_pattern():
-    """Matches a run of opcodes of fixed length; bounded, since each step is remembered."""
+    """Matches a run of opcodes of fixed length; bounded, since each step is remembered.
+
+    Without LONG_BINPUT: its index is looked at, since Python makes room for all indices below it.
+    """
     by_length = {}
     for opcode, length in FIXED.items():
+        if opcode == LONG_BINPUT:
+            continue
         by_length.setdefault(length, []).append(b'\\x%02x' % opcode)
     forms = [b'[' + b''.join(codes) + b']' + (b'.{%d}' % length if length else b'')
              for length, codes in sorted(by_length.items())]
@@ -51,6 +56,11 @@ def scan(data):
         opcode = data[place]
         if opcode == STOP:
             return place + 1
+        if opcode == LONG_BINPUT and place + 5 <= len(data):
+            if int.from_bytes(data[place + 1:place + 5], 'little') > len(data):
+                raise BadPickle('senseless memo index at byte %d' % place)
+            place += 5
+            continue
         if opcode in FIXED:
             break
         if opcode not in COUNTED:

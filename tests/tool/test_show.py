@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+import json
+import os
+import pty
+import subprocess
+import sys
+import unittest
+
+from support import (GOLDEN, TOOL, FolderTest, clean_environment, golden_data, golden_names,
+                     golden_pickle, run_tool)
+
+
+class Show(FolderTest):
+    maxDiff = None
+
+    def test_golden_files_give_the_golden_text(self):
+        for name in golden_names():
+            with self.subTest(name), open(os.path.join(GOLDEN, name + '.txt')) as stream:
+                status, out, err = run_tool('show', name + '.json', cwd=GOLDEN)
+                self.assertEqual((status, err), (0, ''))
+                self.assertEqual(out, stream.read())
+
+    def test_pickle_gives_the_same_text_as_json(self):
+        for name in golden_names():
+            with self.subTest(name):
+                path = self.write(name + '.pickle', golden_pickle(name))
+                _, from_json, _ = run_tool('show', os.path.join(GOLDEN, name + '.json'))
+                status, from_pickle, err = run_tool('show', path)
+                self.assertEqual((status, err), (0, ''))
+                self.assertEqual(from_pickle.split('\n')[1:], from_json.split('\n')[1:])
+
+    def test_json_holds_the_figures(self):
+        status, out, _ = run_tool('show', '--json', os.path.join(GOLDEN, 'normal.json'))
+        data = json.loads(out)
+        self.assertEqual(status, 0)
+        device = data['devices'][0]
+        self.assertEqual(device['live_bytes'], (17 << 20) + 512)
+        self.assertEqual(device['pending_bytes'], 2 << 20)
+        self.assertEqual(device['live_bytes'] + device['pending_bytes'] + device['cached_bytes'],
+                         device['reserved_bytes'])
+        self.assertEqual(device['saved_us'], 4 * 900 // 2)
+        self.assertEqual(data['top_stacks'][0]['blocks'], 2)
+        self.assertTrue(data['by_cca'])
+
+    def test_every_key_may_be_missing(self):
+        """Takes each key away, one at a time, at each place of the tree."""
+        def paths(value, here=()):
+            if isinstance(value, dict):
+                for key in value:
+                    yield here + (key,)
+                    yield from paths(value[key], here + (key,))
+            elif isinstance(value, list):
+                for index, item in enumerate(value[:2]):
+                    yield from paths(item, here + (index,))
+        from ccatool import hints, snapshot, stacks, summary, verb_show
+        from ccatool.text import Style
+        for place in list(paths(golden_data('normal'))):
+            for odd in ('gone', None, 'text', [1], -1.5):
+                data = golden_data('normal')
+                inner = data
+                for part in place[:-1]:
+                    inner = inner[part]
+                if odd == 'gone':
+                    del inner[place[-1]]
+                else:
+                    inner[place[-1]] = odd
+                with self.subTest(place=place, odd=odd):
+                    try:
+                        shot = snapshot.from_data('x', data)
+                    except snapshot.Failure:
+                        continue
+                    devices = summary.summaries(shot)
+                    uses = stacks.live_by_stack(shot)
+                    advice = hints.hints(shot, devices)
+                    verb_show.as_lines(shot, devices, uses, advice, Style(sys.stderr))
+                    json.dumps(verb_show.as_data(shot, devices, uses, advice))
+
+    def test_strings_from_the_file_cannot_steer_the_terminal(self):
+        data = golden_data('normal')
+        data['cca']['host'] = 'evil\x1b[31m\n\u202e'
+        data['segments'][0]['blocks'][0]['frames'][0]['name'] = 'f\x1b]0;x\x07'
+        status, out, _ = run_tool('show', self.write('a.json', json.dumps(data)))
+        self.assertEqual(status, 0)
+        self.assertNotIn('\x1b', out)
+        self.assertIn('evil\\x1b[31m\\n\\u202e', out)
+
+    def test_at_most_three_hints(self):
+        data = golden_data('out_of_memory')
+        data['cca']['cause'] = 'exit'
+        data['cca']['counters'][0].update(allocs=5000, hits=1, free_wait_time_us=10 ** 7)
+        _, out, _ = run_tool('show', '--json', self.write('a.json', json.dumps(data)))
+        self.assertEqual(len(json.loads(out)['hints']), 3)
+
+    def test_standard_input(self):
+        status, out, _ = run_tool('show', '-', stdin=golden_pickle('normal'))
+        self.assertEqual(status, 0)
+        self.assertIn('trainer::Buffer::grow()', out)
+
+    def test_closed_pipe_is_no_error(self):
+        done = subprocess.run(
+            ['sh', '-c', '"$0" "$1" show "$2" | true', sys.executable, TOOL,
+             os.path.join(GOLDEN, 'normal.json')],
+            stderr=subprocess.PIPE, env=clean_environment(), timeout=60)
+        self.assertEqual(done.stderr, b'')
+
+    def on_terminal(self, **extra):
+        main, side = pty.openpty()
+        environment = clean_environment(TERM='xterm', **extra)
+        process = subprocess.Popen([sys.executable, TOOL, 'show', 'normal.json'], cwd=GOLDEN,
+                                   stdout=side, env=environment)
+        os.close(side)
+        text = b''
+        while True:
+            try:
+                part = os.read(main, 65536)
+            except OSError:
+                break
+            if not part:
+                break
+            text += part
+        os.close(main)
+        self.assertEqual(process.wait(), 0)
+        return text
+
+    def test_colours_on_a_terminal_only_and_not_with_no_color(self):
+        self.assertIn(b'\x1b[1m', self.on_terminal())
+        self.assertNotIn(b'\x1b', self.on_terminal(NO_COLOR='1'))
+
+
+if __name__ == '__main__':
+    unittest.main()
