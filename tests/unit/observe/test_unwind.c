@@ -202,32 +202,56 @@ static void warm_captures_do_not_allocate(void **state)
 #endif
 }
 
+/* libunwind frees a thread's cache in the last round of key destructors, under a lock, and gcc's
+ * ThreadSanitizer has taken the thread's state down in that round already: threads that captured
+ * must not end there. */
+#ifdef __SANITIZE_THREAD__
+enum { THREADS_MAY_END = 0 };
+#else
+enum { THREADS_MAY_END = 1 };
+#endif
+
+struct worker {
+    pthread_t thread;
+    pthread_barrier_t *done;
+    int wrong;
+};
+
 static void *capture_often(void *user)
 {
     uintptr_t pcs[128];
-    int *wrong = user;
+    struct worker *worker = user;
     int first = capture_below(0, pcs, 128);
 
     for (int i = 0; i < 2000; i++) {
         int depth = i % 60;
-        *wrong += capture_below(depth, pcs, 128) != first + depth;
+        worker->wrong += capture_below(depth, pcs, 128) != first + depth;
+    }
+    pthread_barrier_wait(worker->done);
+    while (!THREADS_MAY_END) {
+        pause();
     }
     return NULL;
 }
 
 static void threads_capture_at_once(void **state)
 {
-    pthread_t threads[THREADS];
-    int wrong[THREADS] = {0};
+    static struct worker workers[THREADS];
+    static pthread_barrier_t done;
     uint64_t before = cca_unwind_counts().captures;
 
     (void)state;
+    pthread_barrier_init(&done, NULL, THREADS + 1);
     for (int i = 0; i < THREADS; i++) {
-        assert_int_equal(pthread_create(&threads[i], NULL, capture_often, &wrong[i]), 0);
+        workers[i].done = &done;
+        assert_int_equal(pthread_create(&workers[i].thread, NULL, capture_often, &workers[i]), 0);
     }
+    pthread_barrier_wait(&done);
     for (int i = 0; i < THREADS; i++) {
-        pthread_join(threads[i], NULL);
-        assert_int_equal(wrong[i], 0);
+        if (THREADS_MAY_END) {
+            pthread_join(workers[i].thread, NULL);
+        }
+        assert_int_equal(workers[i].wrong, 0);
     }
     assert_int_equal(cca_unwind_counts().captures, before + THREADS * 2001);
 }
@@ -301,24 +325,14 @@ static int reopen_all(void)
     return last;
 }
 
-static void *hop_in_thread(void *user)
-{
-    piece_at = *(int *)user;
-    piece_end = piece_at + 40;
-    hop();
-    return NULL;
-}
-
 static void capture_among_files(void)
 {
     int last = reopen_all();
 
     for (int start = 0; start < PIECES; start += 40) {
-        pthread_t thread;
-        if (pthread_create(&thread, NULL, hop_in_thread, &start) != 0 ||
-            pthread_join(thread, NULL) != 0) {
-            _exit(11);
-        }
+        piece_at = start;
+        piece_end = start + 40;
+        hop();
     }
     for (int fd = 3; fd <= last; fd++) {
         struct stat info;
@@ -393,9 +407,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(innermost_frames_are_skipped),
     cmocka_unit_test(depth_is_limited_and_counted),
     cmocka_unit_test(warm_captures_do_not_allocate),
-    cmocka_unit_test(threads_capture_at_once),
     cmocka_unit_test(files_of_the_program_stay_untouched),
     cmocka_unit_test(unreadable_frames_end_the_stack),
+    cmocka_unit_test(threads_capture_at_once),
     cmocka_unit_test(nothing_is_captured_after_the_stop),
 };
 CCA_TEST_MAIN(tests)
