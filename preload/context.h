@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* Which heap a call belongs to: that of the thread's current context, or of a stream's, when it is
+ * a primary context. Heaps come into being here. To be called inside a hook's enter and leave. No
+ * CUDA header is needed here. */
+#ifndef CCA_PRELOAD_CONTEXT_H
+#define CCA_PRELOAD_CONTEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "process/process.h"
+
+/* The thread's current device was changed through a runtime, and runtimes before 12.0 make it
+ * current only in their next call: the next look asks the caller's runtime. */
+void cca_context_ask(void);
+
+/* The heap that a cudaMalloc of this caller belongs to. Brings the context up through the caller's
+ * own runtime where the thread has none. NULL: not served; forward the call. */
+struct cca_heap *cca_context_for_alloc(const void *caller);
+
+/* The heap of the current context when both exist, or NULL. Asks nobody and starts nothing. */
+struct cca_heap *cca_context_current(void);
+
+/* A thread that frees has a context afterwards, as natively: 0, or the error with which the
+ * caller's runtime failed to bring one up. */
+int cca_context_for_free(const void *caller);
+
+/* Whether a context is current on this thread. */
+bool cca_context_exists(void);
+
+enum cca_stream_kind {
+    CCA_STREAM_SERVED,    /* heap and key are valid */
+    CCA_STREAM_CAPTURING, /* memory of a graph: the driver's */
+    CCA_STREAM_OTHER      /* no heap, or the driver cannot tell streams apart */
+};
+
+struct cca_stream_place {
+    enum cca_stream_kind kind;
+    struct cca_heap *heap;
+    cca_key key; /* CCA_KEY_READY where streams cannot be told apart */
+};
+
+/* Where work on a stream belongs. `is_per_thread`: a null handle means the thread's own default
+ * stream (the _ptsz names). */
+struct cca_stream_place cca_context_for_stream(const void *caller, void *stream,
+                                               bool is_per_thread);
+
+/* A stream that is about to be destroyed: only what is known already, nothing is started. */
+struct cca_stream_place cca_context_of_known_stream(void *stream);
+
+/* The device that the caller's runtime has made current, or -1. */
+int cca_context_device(const void *caller);
+
+/* Whether the primary context of a device is up; true when the driver does not say. */
+bool cca_context_primary_is_up(int device);
+
+/* Total memory of the current context's device, 0 when the driver does not say. */
+size_t cca_context_total_bytes(void);
+
+#endif

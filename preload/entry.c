@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* Where the loader enters. Almost nothing happens here: the library is in every child process of
+ * the program, most of which never use CUDA. Nothing is taken down at the end either, since
+ * destructors of other objects still free memory through the hooks. */
+#include "preload/original.h"
+#include "process/process.h"
+
+_Static_assert((int)CCA_ROW_HOOKS <= (int)CCA_COVERAGE_ROWS_MAX, "every row has its counts");
+
+__attribute__((constructor)) static void load(void)
+{
+    cca_process_load();
+    cca_process_name_coverage(cca_hook_names, CCA_ROW_HOOKS);
+}
+
+__attribute__((destructor)) static void unload(void)
+{
+    cca_process_unload();
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* Finds the genuine CUDA functions without meeting ourselves. Answers are cached for ever: what was
+ * found stays loaded. Thread-safe; only the first look-up of a caller or a name enters the loader
+ * (and may use malloc there). No CUDA header is needed here. */
+#ifndef CCA_PRELOAD_ORIGINAL_H
+#define CCA_PRELOAD_ORIGINAL_H
+
+/* The rows of hooks.def, then the functions that hooks call themselves. */
+enum cca_row {
+#define HOOK(name, door, action, since, params, args) CCA_ROW_##name,
+#include "preload/hooks.def"
+#undef HOOK
+    CCA_ROW_HOOKS,
+    CCA_ROW_cudaGetDevice = CCA_ROW_HOOKS,
+    CCA_ROW_cudaRuntimeGetVersion,
+    CCA_ROWS
+};
+
+typedef int (*cudaGetDevice_fn)(int *device);
+typedef int (*cudaRuntimeGetVersion_fn)(int *version);
+
+/* The runtime function that the object around `caller` is bound to, or NULL. */
+void *cca_original_runtime(enum cca_row row, const void *caller);
+
+/* The driver function, or NULL. Loads libcuda.so.1 when nobody has. */
+void *cca_original_driver(enum cca_row row);
+
+/* The driver functions of our own, or NULL as long as nobody has loaded libcuda.so.1, or when it
+ * lacks one that we need. Filled once. */
+struct cca_cuda_table;
+const struct cca_cuda_table *cca_original_table(void);
+
+/* Name of a row. */
+const char *cca_original_name(enum cca_row row);
+
+/* The names of all hooks, in the order of the rows. */
+extern const char *const cca_hook_names[CCA_ROW_HOOKS];
+
+#endif
