@@ -17,8 +17,7 @@ static const char *api_version(void)
     return CCA_VERSION_STRING;
 }
 
-static int with_observer(int device, void (*fn)(void *user, struct cca_observer *observer),
-                         void *user)
+static int with_observer(int device, cca_observer_fn fn, void *user)
 {
     struct cca_allocator *allocator = cca_process_allocator();
 
@@ -42,7 +41,7 @@ static void copy_reserved(void *user, struct cca_observer *observer)
 }
 
 /* All zero for a device that has not been used. */
-static struct cca_stat stat_of(int device, void (*copy)(void *user, struct cca_observer *observer))
+static struct cca_stat stat_of(int device, cca_observer_fn copy)
 {
     struct cca_stat stat = {0};
 

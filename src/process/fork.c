@@ -69,7 +69,7 @@ static void go_quiet(struct cca_process *process, struct cca_allocator *allocato
 {
     atomic_store_explicit(&process->is_active, false, memory_order_release);
     cca_unwind_stop();
-    if (allocator != NULL) {
+    if (allocator != NULL && holds_process) {
         cca_allocator_fork_child(allocator);
     }
     cca_signals_remove(process);
@@ -89,13 +89,17 @@ static void child(void)
     if (!cca_process_is_active()) {
         return;
     }
-    if (was_used) {
+    /* Locks that were not taken for the fork are left as they are: nothing takes them any more, and
+     * the code that was interrupted under one of them may still give it back. */
+    if (was_used || !holds_process) {
         go_quiet(process, allocator);
     } else {
         cca_identity_renew(&process->identity);
     }
-    cca_lock_reset(&process->dumps.lock);
-    cca_lock_reset(&process->lock);
+    if (holds_process) {
+        cca_lock_reset(&process->dumps.lock);
+        cca_lock_reset(&process->lock);
+    }
     holds_process = holds_dumps = false;
     cca_process_forget_thread();
 }
