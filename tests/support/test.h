@@ -16,10 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CCA_TEST_MAIN(tests)                                                                       \
-    int main(void)                                                                                 \
-    {                                                                                              \
-        return cmocka_run_group_tests(tests, NULL, NULL);                                          \
+#define CCA_TEST_MAIN(tests)                              \
+    int main(void)                                        \
+    {                                                     \
+        return cmocka_run_group_tests(tests, NULL, NULL); \
     }
 
 #endif

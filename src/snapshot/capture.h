@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* Copies the allocator's state into a model: segments, blocks, history and accounts of all devices
+ * at one instant. Formats nothing and makes no device call. */
+#ifndef CCA_SNAPSHOT_CAPTURE_H
+#define CCA_SNAPSHOT_CAPTURE_H
+
+#include "alloc/allocator.h"
+#include "config/config.h"
+#include "snapshot/model.h"
+
+/* Initialises the model and fills it, sorted. All heap locks are held together for the copy; what
+ * can be done before or after is. -ENOMEM leaves nothing to undo. Any thread, no lock held. */
+int cca_capture_model(struct cca_model *model, struct cca_allocator *allocator,
+                      const struct cca_config *config) CCA_MUST_CHECK;
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/scripted_device.h"
+
+#include <string.h>
+
+#define ADDR_STEP (2ull << 20)
+
+static struct cca_status status(enum cca_status_kind kind)
+{
+    return (struct cca_status){kind, kind == CCA_OK ? 0 : kind == CCA_NO_MEMORY ? 2 : 999};
+}
+
+static bool counts_down(long *n)
+{
+    return *n > 0 && --*n == 0;
+}
+
+static struct cca_status mem_alloc(void *self, size_t bytes, uint64_t *addr_out)
+{
+    struct scripted_device *script = self;
+    if (script->on_alloc != NULL) {
+        script->on_alloc(script->on_alloc_user);
+    }
+    pthread_mutex_lock(&script->mutex);
+    struct cca_status result = status(CCA_OK);
+    if (counts_down(&script->fail_alloc)) {
+        result = status(script->fail_kind);
+    } else if (script->live_bytes + bytes > script->memory_bytes ||
+               script->alloc_count == SCRIPTED_ALLOCS_MAX) {
+        script->refused++;
+        result = status(CCA_NO_MEMORY);
+    } else {
+        *addr_out = script->next_addr;
+        script->allocs[script->alloc_count].addr = script->next_addr;
+        script->allocs[script->alloc_count++].bytes = bytes;
+        script->next_addr += (bytes + ADDR_STEP - 1) / ADDR_STEP * ADDR_STEP;
+        script->live_bytes += bytes;
+        script->allocs_made++;
+    }
+    pthread_mutex_unlock(&script->mutex);
+    return result;
+}
+
+static struct cca_status mem_free(void *self, uint64_t addr)
+{
+    struct scripted_device *script = self;
+    pthread_mutex_lock(&script->mutex);
+    bool found = false;
+    for (unsigned i = script->alloc_count; i-- > 0 && !found;) {
+        if (script->allocs[i].addr == addr && script->allocs[i].bytes != 0) {
+            script->live_bytes -= script->allocs[i].bytes;
+            script->allocs[i].bytes = 0;
+            found = true;
+        }
+    }
+    script->frees_made += found;
+    script->frees_unknown += !found;
+    pthread_mutex_unlock(&script->mutex);
+    return status(CCA_OK);
+}
+
+static struct cca_status mem_info(void *self, size_t *free_out, size_t *total_out)
+{
+    struct scripted_device *script = self;
+    pthread_mutex_lock(&script->mutex);
+    *total_out = script->memory_bytes;
+    *free_out = script->memory_bytes - script->live_bytes;
+    pthread_mutex_unlock(&script->mutex);
+    return status(CCA_OK);
+}
+
+static struct cca_status event_create(void *self, cca_device_event *event_out)
+{
+    struct scripted_device *script = self;
+    pthread_mutex_lock(&script->mutex);
+    struct cca_status result = status(CCA_OK);
+    if (counts_down(&script->fail_event_create)) {
+        result = status(script->fail_kind);
+    } else if (script->event_count + 1 == SCRIPTED_EVENTS_MAX) {
+        result = status(CCA_NO_MEMORY);
+    } else {
+        *event_out = ++script->event_count;
+    }
+    pthread_mutex_unlock(&script->mutex);
+    return result;
+}
+
+static void event_destroy(void *self, cca_device_event event)
+{
+    (void)self;
+    (void)event;
+}
+
+static struct cca_status event_record(void *self, cca_device_event event)
+{
+    struct scripted_device *script = self;
+    pthread_mutex_lock(&script->mutex);
+    struct cca_status result = status(CCA_OK);
+    if (counts_down(&script->fail_event_record)) {
+        result = status(script->fail_kind);
+    } else {
+        script->records++;
+        script->events[event] = script->submitted;
+    }
+    pthread_mutex_unlock(&script->mutex);
+    return result;
+}
+
+static struct cca_status event_query(void *self, cca_device_event event)
+{
+    struct scripted_device *script = self;
+    pthread_mutex_lock(&script->mutex);
+    script->queries++;
+    bool is_over = script->done >= script->events[event];
+    enum cca_status_kind kind = script->is_broken ? CCA_FATAL : is_over ? CCA_OK : CCA_NOT_READY;
+    pthread_mutex_unlock(&script->mutex);
+    return status(kind);
+}
+
+static struct cca_status event_wait(void *self, cca_device_event event)
+{
+    struct scripted_device *script = self;
+    pthread_mutex_lock(&script->mutex);
+    script->waits++;
+    if (script->done < script->events[event]) {
+        script->done = script->events[event];
+    }
+    enum cca_status_kind kind = script->is_broken ? CCA_FATAL : CCA_OK;
+    pthread_mutex_unlock(&script->mutex);
+    return status(kind);
+}
+
+static struct cca_status synchronize(void *self)
+{
+    struct scripted_device *script = self;
+    pthread_mutex_lock(&script->mutex);
+    script->synchronizes++;
+    script->done = script->submitted;
+    pthread_mutex_unlock(&script->mutex);
+    return status(CCA_OK);
+}
+
+static const struct cca_device_ops ops = {
+    .mem_alloc = mem_alloc,
+    .mem_free = mem_free,
+    .mem_info = mem_info,
+    .event_create = event_create,
+    .event_destroy = event_destroy,
+    .event_record = event_record,
+    .event_query = event_query,
+    .event_wait = event_wait,
+    .synchronize = synchronize,
+};
+
+void scripted_device_init(struct scripted_device *script, uint64_t memory_bytes)
+{
+    memset(script, 0, sizeof(*script));
+    pthread_mutex_init(&script->mutex, NULL);
+    script->memory_bytes = memory_bytes;
+    script->next_addr = SCRIPTED_BASE;
+    script->fail_kind = CCA_NO_MEMORY;
+}
+
+struct cca_device scripted_device(struct scripted_device *script, int ordinal)
+{
+    return (struct cca_device){
+        .ops = &ops,
+        .self = script,
+        .ordinal = ordinal,
+        .has_context_events = true,
+    };
+}
+
+void scripted_submit(struct scripted_device *script)
+{
+    pthread_mutex_lock(&script->mutex);
+    script->submitted++;
+    pthread_mutex_unlock(&script->mutex);
+}
+
+void scripted_finish(struct scripted_device *script)
+{
+    pthread_mutex_lock(&script->mutex);
+    script->done = script->submitted;
+    pthread_mutex_unlock(&script->mutex);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* A device for unit tests of the allocator: addresses that ascend and are never reused, a memory
+ * size, failures on demand, and work that is over only when the test says so. Thread-safe. */
+#ifndef CCA_TEST_SCRIPTED_DEVICE_H
+#define CCA_TEST_SCRIPTED_DEVICE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "device/device.h"
+
+enum { SCRIPTED_EVENTS_MAX = 4096, SCRIPTED_ALLOCS_MAX = 1 << 16 };
+
+#define SCRIPTED_BASE 0x700000000000ull
+
+struct scripted_device {
+    pthread_mutex_t mutex;
+    uint64_t memory_bytes, live_bytes, next_addr;
+    struct {
+        uint64_t addr, bytes;
+    } allocs[SCRIPTED_ALLOCS_MAX]; /* slot by order of allocation; bytes 0 = freed */
+    unsigned alloc_count;
+    /* Work is a line of numbered pieces: submitted ones, of which the first `done` are over. */
+    uint64_t submitted, done;
+    uint64_t events[SCRIPTED_EVENTS_MAX]; /* where on that line the event stands */
+    unsigned event_count;
+    /* Fail the n-th call from now on (1 = the next) of a kind, once; 0 = none. */
+    long fail_alloc, fail_event_create, fail_event_record;
+    enum cca_status_kind fail_kind;
+    bool is_broken; /* every query says CCA_FATAL */
+    /* Calls made. */
+    unsigned allocs_made, frees_made, frees_unknown, records, queries, waits, synchronizes, refused;
+    void (*on_alloc)(void *user); /* called inside mem_alloc, no lock of the device held */
+    void *on_alloc_user;
+};
+
+void scripted_device_init(struct scripted_device *script, uint64_t memory_bytes);
+
+/* The backend over it. */
+struct cca_device scripted_device(struct scripted_device *script, int ordinal);
+
+/* The program submits work; the device finishes all of it. */
+void scripted_submit(struct scripted_device *script);
+void scripted_finish(struct scripted_device *script);
+
+#endif
