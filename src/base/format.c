@@ -215,12 +215,13 @@ size_t cca_format_v(char *buf, size_t cap, const char *fmt, va_list list)
     va_copy(args.list, list);
     while (*fmt != '\0') {
         const char *mark = strchr(fmt, '%');
-        const char *conversion = mark + 1;
+        const char *conversion;
 
         if (mark == NULL) {
             cca_text_str(&text, fmt);
             break;
         }
+        conversion = mark + 1;
         cca_text_bytes(&text, fmt, (size_t)(mark - fmt));
         if (!put_conversion(&text, &conversion, &args)) {
             /* The type of the argument is not known: the rest can only be shown as it is. */

@@ -6,6 +6,24 @@
 #include "base/check.h"
 #include "base/compiler.h"
 
+#ifdef __SANITIZE_THREAD__
+#define IS_TSAN 1
+#elif defined(__has_feature)
+#define IS_TSAN __has_feature(thread_sanitizer)
+#else
+#define IS_TSAN 0
+#endif
+
+#if IS_TSAN
+/* The sanitizer's own deadlock detector gives up at 64 locks held at once, which a fork exceeds;
+ * the order is checked by rank instead. */
+CCA_EXPORT const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+    return "detect_deadlocks=0";
+}
+#endif
+
 #ifndef NDEBUG
 
 /* Every heap and every shard at once, and room for the others. */
