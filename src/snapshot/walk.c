@@ -143,6 +143,7 @@ static void walk_segments(const struct cca_model *model, struct cca_writer *writ
 static void walk_entry(const struct cca_model *model, struct cca_writer *writer,
                        const struct cca_trace_entry *entry, int64_t time_us)
 {
+    const struct cca_model_stack *stack = cca_model_stack_of(model, entry->stack);
     bool is_oom = entry->kind == CCA_EVENT_OOM;
 
     cca_writer_dict_begin(writer);
@@ -154,7 +155,7 @@ static void walk_entry(const struct cca_model *model, struct cca_writer *writer,
     cca_writer_string(writer, "compile_context", "N/A");
     cca_writer_string(writer, "user_metadata", "");
     walk_pool_id(writer, "pool_id", 0, entry->pool);
-    if (cca_model_stack_of(model, entry->stack) != NULL) {
+    if (stack != NULL && stack->count > 0) {
         walk_frames(model, writer, entry->stack);
     }
     cca_writer_uint(writer, "thread", entry->thread);

@@ -37,8 +37,11 @@ enum opcode {
     OP_LONG_BINGET = 'j'
 };
 
-/* The web viewer passes a batch as call arguments, of which there is a limit. */
-enum { BATCH = 1000, MAX_DEPTH = 16 };
+enum {
+    BATCH = 1000, /* the web viewer passes a batch as call arguments, of which there is a limit */
+    MAX_DEPTH = 16,
+    SHORT_INDICES = 256 /* of the memo: these are referred to in two bytes, the rest in five */
+};
 
 struct level {
     unsigned char batch_op; /* APPENDS or SETITEMS; TUPLE in a tuple */
@@ -50,7 +53,10 @@ struct pickle {
     struct cca_sink *sink;
     struct level levels[MAX_DEPTH];
     unsigned depth;
-    uint32_t memo_count;
+    /* The next index below and from SHORT_INDICES. Stacks, frames and their texts take long ones,
+     * to leave the short ones to what every event repeats. */
+    uint32_t next_short, next_long;
+    unsigned shared_depth;  /* inside so many shared parts */
     struct cca_idmap texts; /* address of a stable text -> 1 + memo index */
     uint32_t *shared;       /* 1 + memo index, by id; NULL when there was no memory */
     size_t shared_count;
@@ -79,7 +85,7 @@ static void put_op_bytes(struct pickle *pickle, unsigned op, uint64_t value, uns
 static void put_memo_op(struct pickle *pickle, enum opcode short_op, enum opcode long_op,
                         uint32_t index)
 {
-    bool is_short = index < 256;
+    bool is_short = index < SHORT_INDICES;
 
     put_op_bytes(pickle, is_short ? short_op : long_op, index, is_short ? 1 : 4);
 }
@@ -92,8 +98,11 @@ static void memo_get(struct pickle *pickle, uint32_t index)
 /* Remembers the value on top of the stack; returns 1 + its index. */
 static uint32_t memo_put(struct pickle *pickle)
 {
-    put_memo_op(pickle, OP_BINPUT, OP_LONG_BINPUT, pickle->memo_count);
-    return ++pickle->memo_count;
+    bool is_short = pickle->shared_depth == 0 && pickle->next_short < SHORT_INDICES;
+    uint32_t index = is_short ? pickle->next_short++ : pickle->next_long++;
+
+    put_memo_op(pickle, OP_BINPUT, OP_LONG_BINPUT, index);
+    return index + 1;
 }
 
 /* Before a list's item or a dict's key: opens a batch, and closes a full one. */
@@ -298,6 +307,7 @@ static bool shared_begin(struct cca_writer *writer, size_t id)
     struct pickle *pickle = pickle_of(writer);
 
     if (pickle->shared == NULL || id >= pickle->shared_count || pickle->shared[id] == 0) {
+        pickle->shared_depth++;
         return true;
     }
     begin_value(pickle);
@@ -312,6 +322,7 @@ static void shared_end(struct cca_writer *writer, size_t id)
     if (pickle->shared != NULL && id < pickle->shared_count) {
         pickle->shared[id] = memo_put(pickle);
     }
+    pickle->shared_depth--;
 }
 
 static const struct cca_writer_ops pickle_ops = {
@@ -338,6 +349,7 @@ void cca_write_pickle(struct cca_model *model, struct cca_sink *sink)
     struct pickle pickle = {
         .writer = {&pickle_ops},
         .sink = sink,
+        .next_long = SHORT_INDICES,
         .shared = cca_model_array(model, shared_count, sizeof(uint32_t)),
         .shared_count = shared_count,
     };
