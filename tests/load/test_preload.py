@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The preload library as the loader sees it: usage test_preload.py LIBRARY HOOKS.DEF
+
+Programs without CUDA must not notice it, and its ELF file must need and show nothing else.
+"""
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import unittest
+
+LIBRARY = HOOKS = None
+PYTHON = sys.executable
+
+
+def environment(preload=True, **more):
+    """A clean environment: ours is not what is tested."""
+    env = {'PATH': os.environ.get('PATH', '/usr/bin:/bin'), 'HOME': '/', **more}
+    if preload:
+        env['LD_PRELOAD'] = LIBRARY
+    return env
+
+
+def run(command, preload=True, cwd=None, **more):
+    return subprocess.run(command, env=environment(preload, **more), cwd=cwd,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, timeout=60, check=False)
+
+
+def tool(*command):
+    return subprocess.run(command, stdout=subprocess.PIPE, check=True,
+                          universal_newlines=True, env=environment(False, LC_ALL='C')).stdout
+
+
+def symbols(option):
+    """(type, name) rows of the dynamic symbol table."""
+    rows = (line.split() for line in tool('nm', '-D', option, LIBRARY).splitlines())
+    return [(row[-2], row[-1]) for row in rows if row]
+
+
+class Programs(unittest.TestCase):
+    """Nothing in a program without CUDA tells that the library is there."""
+
+    COMMANDS = (
+        ['/bin/true'],
+        ['/bin/false'],
+        ['/bin/sh', '-c', 'echo out; echo err >&2; exit 7'],
+        ['bash', '-c', 'x=$(echo a | cat); (exit 3); echo "$x $?"; ls /proc/self/fd | wc -l'],
+        [PYTHON, '-c', 'import os, threading; print(len(os.listdir("/proc/self/task")), '
+                       'len(os.listdir("/proc/self/fd")), threading.active_count())'],
+        [PYTHON, '-c', 'import os; pid = os.fork()\n'
+                       'if pid == 0: os._exit(5)\n'
+                       'print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))'],
+        [PYTHON, '-c', 'import os, signal; print(signal.getsignal(signal.SIGUSR1)); '
+                       'os.kill(os.getpid(), signal.SIGUSR1)'],
+    )
+
+    def same(self, command, **more):
+        with tempfile.TemporaryDirectory() as folder:
+            plain = run(command, preload=False, cwd=folder, **more)
+            hooked = run(command, cwd=folder, **more)
+            self.assertEqual(os.listdir(folder), [], 'a file appeared')
+        self.assertEqual((hooked.returncode, hooked.stdout, hooked.stderr),
+                         (plain.returncode, plain.stdout, plain.stderr))
+
+    def test_output_status_threads_and_files_are_the_same(self):
+        for command in self.COMMANDS:
+            with self.subTest(command=command):
+                self.same(command)
+
+    def test_every_symbol_can_be_bound_at_once(self):
+        self.same(['/bin/true'], LD_BIND_NOW='1')
+
+    def test_bad_variables_are_not_complained_about(self):
+        self.same([PYTHON, '-c', 'print(1)'], CCA_MODE='nonsense', CCA_NO_SUCH_VARIABLE='1')
+
+    def test_the_library_may_be_turned_off(self):
+        self.same(['bash', '-c', 'echo $CCA_MODE'], CCA_MODE='off')
+
+
+class WithoutCuda(unittest.TestCase):
+    """A probe that finds our names in a process without CUDA gets CUDA's own kind of answer."""
+
+    def answers(self, calls):
+        lines = [f'print(library.{call})' for call in calls]
+        result = run([PYTHON, '-c', 'import ctypes\nlibrary = ctypes.CDLL(None)\n'
+                      'p = ctypes.c_void_p()\n' + '\n'.join(lines)],
+                     LD_LIBRARY_PATH='/nonexistent')
+        self.assertEqual((result.returncode, result.stderr), (0, b''))
+        return result.stdout.split()
+
+    def test_runtime_names_report_that_cuda_cannot_start(self):
+        calls = ['cudaMalloc(ctypes.byref(p), ctypes.c_size_t(512))',
+                 'cudaMalloc(ctypes.byref(p), ctypes.c_size_t(0))', 'cudaFree(None)',
+                 'cudaFree(ctypes.c_void_p(512))', 'cudaSetDevice(0)', 'cudaDeviceReset()',
+                 'cudaDeviceSynchronize()', 'cudaStreamDestroy(ctypes.c_void_p(8))',
+                 'cudaMallocAsync(ctypes.byref(p), ctypes.c_size_t(512), None)',
+                 'cudaFreeAsync(ctypes.c_void_p(512), None)', 'cudaMemGetInfo(None, None)',
+                 'cudaIpcGetMemHandle(None, ctypes.c_void_p(512))',
+                 'cudaStreamBeginCapture(None, 0)']
+        self.assertEqual(self.answers(calls), [b'3'] * len(calls))
+
+    @unittest.skipIf(any(os.path.exists(os.path.join(place, 'libcuda.so.1')) for place in
+                         ('/usr/lib/x86_64-linux-gnu', '/usr/lib64', '/lib64')),
+                     'a driver is installed')
+    def test_driver_names_report_that_cuda_is_not_initialised(self):
+        calls = ['cuMemFree_v2(ctypes.c_uint64(512))', 'cuCtxCreate_v2(None, 0, 0)',
+                 'cuMemFreeAsync(ctypes.c_uint64(512), None)', 'cuDevicePrimaryCtxReset_v2(0)',
+                 'cuDevicePrimaryCtxRelease_v2(0)', 'cuStreamBeginCapture_v2(None, 0)']
+        self.assertEqual(self.answers(calls), [b'3'] * len(calls))
+
+
+class File(unittest.TestCase):
+    """What the ELF file needs and shows."""
+
+    def test_nothing_is_needed_but_libc(self):
+        dynamic = tool('readelf', '-d', LIBRARY)
+        needed = re.findall(r'\(NEEDED\).*\[(.*)\]', dynamic)
+        self.assertEqual([name for name in needed if not name.startswith('ld-linux')],
+                         ['libc.so.6'])
+        self.assertNotIn('TEXTREL', dynamic)
+        self.assertNotIn('RPATH', dynamic)
+        self.assertNotIn('RUNPATH', dynamic)
+
+    def test_exports_are_the_hooks_and_our_own_names(self):
+        with open(HOOKS, encoding='ascii') as rows:
+            hooks = set(re.findall(r'^HOOK\((\w+),', rows.read(), re.M))
+        exported = {name for _, name in symbols('--defined-only')}
+        self.assertGreater(len(hooks), 60)
+        self.assertEqual({name for name in exported if not name.startswith('cca_')}, hooks)
+        self.assertIn('cca_api_1', exported)
+
+    def test_exports_carry_no_version(self):
+        self.assertNotIn('Version definition', tool('readelf', '-V', LIBRARY))
+
+    def test_nothing_of_cuda_or_of_an_unwinder_is_undefined(self):
+        undefined = [name for _, name in symbols('--undefined-only')]
+        self.assertEqual([name for name in undefined
+                          if re.match(r'cu[A-Z]|cuda|unw_|_Unwind_|_U', name)], [])
+
+    def test_segments_are_as_strict_as_they_can_be(self):
+        headers = tool('readelf', '-lW', LIBRARY)
+        self.assertIn('GNU_RELRO', headers)
+        self.assertRegex(headers, r'GNU_STACK.* RW +0x')
+        self.assertNotRegex(headers, r'LOAD.* RWE ')
+
+
+class Cost(unittest.TestCase):
+    PAIRS, LIMIT_MS, TRIES = 100, 1.0, 4
+
+    @staticmethod
+    def run_ms(env):
+        """Processor time of one run: time on the clock says more about the neighbours."""
+        pid = os.posix_spawn('/bin/true', ['/bin/true'], env)
+        usage = os.wait4(pid, 0)[2]
+        return (usage.ru_utime + usage.ru_stime) * 1e3
+
+    def test_loading_costs_less_than_a_millisecond(self):
+        for _ in range(self.TRIES):
+            pairs = [(self.run_ms(environment(False)), self.run_ms(environment()))
+                     for _ in range(self.PAIRS)]
+            cost = statistics.median(hooked - plain for plain, hooked in pairs)
+            print(f'loading costs {cost:.3f} ms (median of {self.PAIRS} pairs)', file=sys.stderr)
+            if cost < self.LIMIT_MS:
+                return
+        self.fail(f'loading costs {cost:.3f} ms')
+
+
+if __name__ == '__main__':
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    LIBRARY, HOOKS = (os.path.abspath(path) for path in sys.argv[1:3])
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
