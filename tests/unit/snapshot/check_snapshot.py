@@ -54,7 +54,7 @@ def check_opcodes(data):
 
 
 def differ(left, right, where):
-    """Both formats say the same: tuples are lists in JSON, and there are no numbers beyond 64 bit."""
+    """Both formats say the same, but for tuples and for numbers that pickles clamp."""
     if isinstance(left, dict) and isinstance(right, dict):
         expect(list(left) == list(right), 'keys at', where, list(left), list(right))
         for key in left:
