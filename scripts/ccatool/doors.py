@@ -17,8 +17,8 @@ RUNTIME_NAME = re.compile(r'libcudart\.so(\.|$)')
 DRIVER_NAME = re.compile(r'libcuda\.so(\.|$)')
 ASAN_NAME = re.compile(r'(libasan\.so|libclang_rt\.asan)')
 # Parts of CUDA and of the C library: what they hold inside tells nothing about the program.
-NOT_SEARCHED = re.compile(r'(libcudart|libcuda|libnvidia\S*|libcca_preload|libc|libm|libdl|libpthread'
-                          r'|librt|libstdc\+\+|libgcc_s|ld-linux\S*)[.-]')
+NOT_SEARCHED = re.compile(r'(libcudart|libcuda|libnvidia\S*|libcca_preload|libc|libm|libdl|librt'
+                          r'|libpthread|libstdc\+\+|libgcc_s|ld-linux\S*)[.-]')
 STATIC_MARKS = (b'cuGetProcAddress', b'libcuda.so.1', b'cudaErrorMemoryAllocation')
 LOOKUP_MARKS = (b'libcuda.so',)
 MEMORY_CALLS = re.compile(r'cu(da)?(Malloc|Free|MemAlloc|MemFree)')

@@ -2,25 +2,29 @@
 """Where a process will put its next snapshot: CCA_DUMP_FILE turned into file name patterns."""
 import glob
 import os
+import re
 
 from . import variables
 
+# What the library puts behind a pattern that names a folder only.
+DEFAULT_NAME = 'cca-%h-%p-%n'
 SUFFIXES = {'pickle': '.pickle', 'json': '.json', 'text': '.txt'}
 
 
 def as_glob(pattern, pid):
     """The pattern with the pid filled in, everything else that varies as a wildcard."""
-    parts = []
-    index = 0
-    while index < len(pattern):
-        char = pattern[index]
-        if char == '%' and index + 1 < len(pattern):
-            parts.append(str(pid) if pattern[index + 1] == 'p' else '*')
-            index += 2
-        else:
-            parts.append(glob.escape(char))
-            index += 1
-    return ''.join(parts)
+    if pattern.endswith('/'):
+        pattern += DEFAULT_NAME
+
+    def filled_in(match):
+        text = match.group()
+        if text == '%p':
+            return str(pid)
+        if text == '%%':
+            return '%'
+        return '*' if text[0] == '%' and text[1:] else glob.escape(text)
+
+    return re.sub(r'%[hprnetc%]|.', filled_in, pattern, flags=re.S)
 
 
 class DumpFiles:

@@ -143,7 +143,7 @@ class Elf:
 
     @property
     def is_static(self):
-        """No interpreter: the kernel starts it without a dynamic loader, so nothing is preloaded."""
+        """No interpreter: the kernel starts it without a loader, so nothing is preloaded."""
         return self.interpreter is None
 
     def holds(self, text):

@@ -36,12 +36,15 @@ def read_cache(path=CACHE_PATH):
         (count,) = struct.unpack_from('<I', data, start + 20)
         for index in range(count):
             _, key, value = struct.unpack_from('<iII', data, start + 48 + index * 24)
-            texts = [data[start + offset:data.index(b'\0', start + offset)] for offset in (key, value)]
-            name, place = (text.decode('utf-8', 'replace') for text in texts)
+            name, place = cache_text(data, start + key), cache_text(data, start + value)
             found.setdefault(name, []).append(place)
     except (struct.error, ValueError):
         return {}
     return found
+
+
+def cache_text(data, place):
+    return data[place:data.index(b'\0', place)].decode('utf-8', 'replace')
 
 
 class Resolver:

@@ -19,7 +19,8 @@ def help_text():
     lines = ['usage: cca VERB ...', '',
              'A caching allocator under CUDA programs: run them, look at what they hold.', '']
     lines += ['  %-8s %s' % (name, verb.HELP) for name, verb in VERBS.items()]
-    lines += ['', '`cca VERB --help` tells more. Exit status: 0 fine, 1 a finding, 2 bad usage or input.']
+    lines += ['', '`cca VERB --help` tells more.',
+              'Exit status: 0 fine, 1 a finding, 2 bad usage or input.']
     return '\n'.join(lines)
 
 

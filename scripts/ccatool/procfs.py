@@ -65,7 +65,7 @@ class Process:
             raise Failure('process %d: %s' % (self.pid, reason(error))) from error
 
     def root(self):
-        """What to put before its paths to reach them from here: '' unless it has a root of its own."""
+        """What to put before its paths to reach them from here: '' without a root of its own."""
         path = os.path.join(self._folder, 'root')
         try:
             inside, outside = os.stat(path), os.stat('/')

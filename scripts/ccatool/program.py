@@ -84,7 +84,8 @@ def resolve(word):
 
 def is_loader(path):
     """Whether the file is the dynamic loader itself, which preloads although it has no loader."""
-    return os.path.basename(os.path.realpath(path)).startswith(('ld-linux', 'ld-2', 'ld.so', 'ld64'))
+    name = os.path.basename(os.path.realpath(path))
+    return name.startswith(('ld-linux', 'ld-2', 'ld.so', 'ld64'))
 
 
 def secure_reason(path):

@@ -121,7 +121,7 @@ def check_version(text):
 
 
 def series(text):
-    """The part of a version within which files stay readable: the major, and the minor before 1.0."""
+    """The part of a version within which files stay readable: major, and minor before 1.0."""
     match = re.match(r'(\d+)(?:\.(\d+))?', text if isinstance(text, str) else '')
     if not match:
         return None

@@ -25,9 +25,10 @@ class DeviceSummary:
         self.allocs = self.hits = None
         self.hits_are_from_trace = False
         self.driver_allocs = self.driver_frees = None
-        self.driver_alloc_us = self.free_wait_us = None
+        self.driver_alloc_us = self.driver_alloc_median_us = self.free_wait_us = None
         self.passed_through = None
         self.events = 0
+        self.is_partial = False
         self.lost_entries = None
 
     @property
@@ -48,7 +49,11 @@ class DeviceSummary:
     @property
     def saved_us(self):
         """Driver time that the hits have saved, at what this process's driver allocations cost."""
-        if self.driver_alloc_us is None or not self.driver_allocs or self.hits is None:
+        if self.hits is None:
+            return None
+        if self.driver_alloc_median_us is not None:
+            return self.hits * self.driver_alloc_median_us
+        if self.driver_alloc_us is None or not self.driver_allocs:
             return None
         return self.hits * self.driver_alloc_us // self.driver_allocs
 
@@ -73,6 +78,7 @@ def summaries(snapshot):
     for row in record_list(snapshot.own, 'devices'):
         for summary in found:
             if summary.device == integer(row, 'device', -1):
+                summary.is_partial = row.get('partial') is True
                 summary.name = string(row, 'name')
                 summary.total = integer(row, 'total', None)
                 summary.free_on_device = integer(row, 'free', None)
@@ -152,6 +158,7 @@ def from_counters(summary, counters):
     summary.driver_allocs = integer(counters, 'driver_allocs', None)
     summary.driver_frees = integer(counters, 'driver_frees', None)
     summary.driver_alloc_us = integer(counters, 'driver_alloc_time_us', None)
+    summary.driver_alloc_median_us = integer(counters, 'driver_alloc_median_us', None)
     summary.free_wait_us = integer(counters, 'free_wait_time_us', None)
     summary.passed_through = integer(counters, 'passed_through', None)
     if 'allocs' in counters and 'hits' in counters:

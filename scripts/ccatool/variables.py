@@ -70,7 +70,8 @@ class Variable:
         if self.kind == 'FLAGS':
             return self._flags(text)
         if self.kind == 'RATIO':
-            return text if re.fullmatch(r'\d+(\.\d*)?|\.\d+', text) and 0 < float(text) <= 1 else None
+            is_number = re.fullmatch(r'\d+(\.\d*)?|\.\d+', text)
+            return text if is_number and 0 < float(text) <= 1 else None
         return self._integer(text)
 
     def _flags(self, text):

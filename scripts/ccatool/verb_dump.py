@@ -13,9 +13,9 @@ from .text import clean, progress
 
 HELP = 'ask a running program for a snapshot, and print its path'
 USAGE = '[--timeout SECONDS] [--json] PID'
-DESCRIPTION = '''Sends the dump signal to a program that runs with the library, waits until the snapshot is
-complete, and prints its path (one line per format). Refuses when the library is not in the process
-or the process does not handle the signal: the signal would end the program.
+DESCRIPTION = '''Sends the dump signal to a program that runs with the library, waits until the
+snapshot is complete, and prints its path (one line per format). Refuses when the library is not in
+the process or the process does not handle the signal: the signal would end the program.
 
 Exit status: 0 written, 1 nothing came in time, 2 refused or bad usage.'''
 TAKES_COMMAND = False
@@ -57,8 +57,8 @@ def dump_signal(process):
     # A value the library refuses leaves its default in force.
     number = signals.number_of(text) or signals.number_of('USR1')
     if not process.catches(number):
-        raise Failure('process %d does not handle %s (no CUDA context yet, or another handler setting)'
-                      % (process.pid, signals.name_of(number)))
+        raise Failure('process %d does not handle %s: it has no CUDA context yet, or CCA_DUMP_ON '
+                      'leaves out `signal`' % (process.pid, signals.name_of(number)))
     return number
 
 
@@ -89,8 +89,8 @@ def wait(process, files, timeout_s, number):
         time.sleep(POLL_S)
     if not alive:
         raise Failure('process %d ended before its snapshot was complete' % process.pid, FINDING)
-    raise Failure('no snapshot of process %d within %g s in %s: CCA_DUMP_ON may leave out `signal`, or '
-                  'the program has a %s handler of its own' % (
+    raise Failure('no snapshot of process %d within %g s in %s: the program may have a handler of '
+                  'its own for %s' % (
                       process.pid, timeout_s, clean(', '.join(files.folders())),
                       signals.name_of(number)), FINDING)
 

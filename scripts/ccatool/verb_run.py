@@ -7,21 +7,22 @@ import sys
 from . import place, program, variables
 from .failure import BAD_INPUT, FINE, Failure, reason
 from .doors import ASAN_NAME
+from .dump_files import DEFAULT_NAME
 from .linkage import Resolver
 from .program import NOT_EXECUTABLE, NOT_FOUND
 from .text import clean
 
 HELP = 'run a program with the library under it'
 USAGE = ('[-o DIR] [--set NAME=VALUE]... [--mode cache|count|off]\n'
-         '               [--first] [--force] [--library PATH] [--show-config] [--] PROGRAM [ARGS ...]')
-DESCRIPTION = '''Starts the program with the library preloaded, behind what LD_PRELOAD holds already, and
+         '               [--first] [--force] [--library PATH] [--show-config]\n'
+         '               [--] PROGRAM [ARGS ...]')
+DESCRIPTION = '''Starts the program with the library preloaded, behind what LD_PRELOAD holds, and
 with the variables given. Ends in exec: the program keeps this process, its terminal and its status.
 
 Exit status: the program's own; 127 not found, 126 cannot be executed, 2 bad usage or a program that
 the library cannot reach.'''
 TAKES_COMMAND = True
 VALUE_OPTIONS = ('-o', '--output', '--set', '--mode', '--library')
-DEFAULT_PATTERN = 'cca-%h-%p-%n'
 
 
 def add_arguments(parser):
@@ -45,7 +46,7 @@ def main(args):
     environment.update(given)
     if args.output is not None:
         given['CCA_DUMP_FILE'] = environment['CCA_DUMP_FILE'] = dump_pattern(
-            args.output, environment.get('CCA_DUMP_FILE') or DEFAULT_PATTERN)
+            args.output, environment.get('CCA_DUMP_FILE') or DEFAULT_NAME)
     if args.show_config:
         for name, value, remark in variables.effective_values(environment, given):
             print('%-36s %-28s %s' % (clean(name), clean(value), clean(remark)))
@@ -78,11 +79,9 @@ def settings_of(args):
 
 def dump_pattern(folder, pattern):
     """The user's pattern inside the folder; of an absolute one the last part."""
-    if '%' in folder:
-        raise Failure('-o %s: a %% in the folder would be taken for a part of the pattern' % folder)
     if os.path.isabs(pattern):
         pattern = os.path.basename(pattern)
-    return os.path.join(os.path.abspath(folder), pattern)
+    return os.path.join(os.path.abspath(folder).replace('%', '%%'), pattern)
 
 
 def make_folder(pattern, folder):
@@ -90,8 +89,8 @@ def make_folder(pattern, folder):
     place_of_file = os.path.dirname(pattern)
     try:
         os.makedirs(os.path.abspath(folder), exist_ok=True)
-        if '%' not in place_of_file:
-            os.makedirs(place_of_file, exist_ok=True)
+        if '%' not in place_of_file.replace('%%', ''):
+            os.makedirs(place_of_file.replace('%%', '%'), exist_ok=True)
     except OSError as error:
         raise Failure('-o %s: %s' % (folder, reason(error))) from error
 

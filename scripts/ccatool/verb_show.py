@@ -15,9 +15,9 @@ from .text import (Style, clean, counted, cuda_version, duration, moment, number
 
 HELP = 'one screen about a snapshot: what, where, why, totals, top stacks'
 USAGE = '[--json] FILE'
-DESCRIPTION = '''Shows what a snapshot holds: the program, when and why it was written, the memory of each
-device, the call stacks that hold most of it, and what the figures suggest. Reads pickles and JSON,
-ours and PyTorch's. `-` is standard input.'''
+DESCRIPTION = '''Shows what a snapshot holds: the program, when and why it was written, the memory
+of each device, the call stacks that hold most of it, and what the figures suggest. Reads pickles and
+JSON, ours and PyTorch's. `-` is standard input.'''
 TAKES_COMMAND = False
 VALUE_OPTIONS = ()
 
@@ -116,18 +116,24 @@ def device_lines(device, style):
     if device.name:
         title += '  ' + clean(device.name)
     lines = [style.strong(title)]
+    if device.is_partial:
+        lines.append(style.warn('  parts are missing: the device was busy at that moment'))
 
     def row(label, value, remark=''):
         lines.append(('  %-10s %12s   %s' % (label, value, remark)).rstrip())
 
     least = 'at least ' if device.peak_is_from_trace else ''
-    peak = '' if device.live_peak is None else ', peak %s%s' % (least, size(device.live_peak))
-    row('live', size(device.live), 'in %s%s' % (counted(device.blocks, 'block'), peak))
+
+    def peak(value):
+        return '' if value is None else ', peak %s%s' % (least, size(value))
+
+    row('live', size(device.live), 'in %s%s' % (
+        counted(device.blocks, 'block'), peak(device.live_peak)))
     row('pending', size(device.pending), 'freed, but the device is not done with it'
         if device.pending else '')
     row('cached', size(device.cached), 'idle, ready for reuse' if device.cached else '')
-    peak = '' if device.reserved_peak is None else ', peak %s%s' % (least, size(device.reserved_peak))
-    row('reserved', size(device.reserved), 'in %s%s' % (counted(device.segments, 'segment'), peak))
+    row('reserved', size(device.reserved), 'in %s%s' % (
+        counted(device.segments, 'segment'), peak(device.reserved_peak)))
     if device.other is not None and device.total:
         row('others', size(device.other), 'of the %s on the device, not ours' % size(device.total))
     if device.free_total:
@@ -144,7 +150,7 @@ def device_lines(device, style):
     else:
         row('trouble', 'none')
     lost = ', %s lost' % number(device.lost_entries) if device.lost_entries else ''
-    row('history', number(device.events), '%s%s' % ('event' if device.events == 1 else 'events', lost))
+    row('history', number(device.events), ('event' if device.events == 1 else 'events') + lost)
     return lines
 
 
@@ -206,8 +212,8 @@ def wrapped(sentence, first, following, paint):
 
 def as_data(snapshot, devices, uses, advice):
     own = snapshot.own
-    keys = ('program', 'command_line', 'host', 'pid', 'rank', 'cause', 'start_time_us', 'dump_time_us',
-            'version', 'driver_version', 'runtime_version')
+    keys = ('program', 'command_line', 'host', 'pid', 'rank', 'cause', 'start_time_us',
+            'dump_time_us', 'version', 'driver_version', 'runtime_version')
     return {
         'file': os.fspath(snapshot.path),
         'by_cca': snapshot.is_ours,
@@ -225,7 +231,8 @@ def as_data(snapshot, devices, uses, advice):
 def device_data(device):
     return {
         'device': device.device, 'name': device.name or None, 'used': not device.is_unused,
-        'live_bytes': device.live, 'live_blocks': device.blocks, 'live_peak_bytes': device.live_peak,
+        'live_bytes': device.live, 'live_blocks': device.blocks,
+        'live_peak_bytes': device.live_peak,
         'pending_bytes': device.pending, 'cached_bytes': device.cached,
         'reserved_bytes': device.reserved, 'reserved_peak_bytes': device.reserved_peak,
         'peaks_from_trace': device.peak_is_from_trace, 'segments': device.segments,
@@ -235,6 +242,6 @@ def device_data(device):
         'driver_allocs': device.driver_allocs, 'driver_frees': device.driver_frees,
         'saved_us': device.saved_us, 'free_wait_us': device.free_wait_us,
         'retries': device.retries, 'ooms': device.ooms, 'events': device.events,
-        'lost_entries': device.lost_entries, 'device_total_bytes': device.total,
-        'device_other_bytes': device.other,
+        'lost_entries': device.lost_entries, 'partial': device.is_partial,
+        'device_total_bytes': device.total, 'device_other_bytes': device.other,
     }

@@ -79,7 +79,7 @@ class FolderTest(unittest.TestCase):
         return self.path(name)
 
     def compile(self, name, source, *flags):
-        """Builds a C file in the folder; skips the test without a compiler or what the flags need."""
+        """Builds a C file in the folder; skips the test where the machine cannot."""
         if not COMPILER:
             self.skipTest('no C compiler')
         code = self.write(name + '.c', source)

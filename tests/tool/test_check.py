@@ -84,7 +84,8 @@ class ElfReader(FolderTest):
     def test_libraries_resolve_through_every_way(self):
         os.makedirs(self.path('lib'))
         inner = self.compile('lib/libinner.so', 'int cca_inner;', '-shared', '-fPIC')
-        self.compile('lib/libouter.so', 'extern int cca_inner; int *cca_outer(void) { return &cca_inner; }',
+        self.compile('lib/libouter.so',
+                     'extern int cca_inner; int *cca_outer(void) { return &cca_inner; }',
                      '-shared', '-fPIC', inner, '-Wl,-soname,libouter.so', '-Wl,--no-as-needed')
         source = 'int *cca_outer(void); int main(void) { return cca_outer() == 0; }'
         flags = ('-L' + self.path('lib'), '-louter', '-Wl,--allow-shlib-undefined')
@@ -205,7 +206,8 @@ class Check(FolderTest):
         self.one_line(err)
 
     def test_nothing_of_the_program_runs(self):
-        app = self.compile('app', '#include <stdio.h>\n__attribute__((constructor)) static void f(void)'
+        app = self.compile('app', '#include <stdio.h>\n'
+                                  '__attribute__((constructor)) static void f(void)'
                                   '{ fclose(fopen("%s", "w")); }\nint main(void) { return 0; }'
                            % self.path('ran'))
         self.check(app)

@@ -104,7 +104,8 @@ class RefusesBytes(FolderTest):
             with self.subTest(rule):
                 self.refused(data, rule)
         check_pickle.check_bytes(b'\x80\x02](' + b'K\x01' * 1000 + b'e.')
-        check_pickle.check_bytes(pickle.dumps([[(1, 2, 3), (1,), (), {1: 2.5}, True, None, 70000]] * 3, 2))
+        value = [(1, 2, 3), (1,), (), {1: 2.5}, True, None, 70000]
+        check_pickle.check_bytes(pickle.dumps([value] * 3, 2))
 
 
 class RefusesContent(FolderTest):
@@ -185,8 +186,12 @@ class RefusesContent(FolderTest):
         self.refused('unknown cause whim')
 
     def test_stats_per_device(self):
-        self.data['cca']['stats'] = []
-        self.refused('not one dict per device')
+        self.data['cca']['stats'] *= 2
+        self.refused('more dicts than there are devices')
+
+    def test_segments_without_stats(self):
+        self.data['cca']['stats'] = [{}]
+        self.refused('has segments and no row')
 
     def test_gap_between_blocks(self):
         self.blocks[1]['address'] += 512

@@ -15,6 +15,8 @@ class Pattern(unittest.TestCase):
         self.assertEqual(as_glob('d/cca-%h-%p-%n', 12), 'd/cca-*-12-*')
         self.assertEqual(as_glob('a[1]*?%c', 12), 'a[[]1][*][?]*')
         self.assertEqual(as_glob('x%', 12), 'x%')
+        self.assertEqual(as_glob('%%p%q', 12), '%p%q')
+        self.assertEqual(as_glob('/d/', 12), '/d/cca-*-12-*')
 
 
 class Dump(FolderTest):
@@ -22,8 +24,8 @@ class Dump(FolderTest):
         path = self.write(library, 'x' * 4096)
         process = subprocess.Popen(
             [sys.executable, os.path.join(HERE, 'fake_process.py'), path, str(number), mode,
-             os.path.join(GOLDEN, 'normal.json')], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            cwd=cwd or self.folder,
+             os.path.join(GOLDEN, 'normal.json')],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=cwd or self.folder,
             env=clean_environment(CCA_DUMP_FORMAT='json', **extra))
         self.addCleanup(self.end, process)
         self.assertEqual(process.stdout.readline(), b'ready\n')

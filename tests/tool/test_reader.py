@@ -30,7 +30,8 @@ class Reader(FolderTest):
         self.assertIn(expected, err)
 
     def test_missing_file_and_folder(self):
-        for path, expected in ((self.path('none'), 'no such file'), (self.folder, 'is a directory')):
+        for path, expected in ((self.path('none'), 'no such file'),
+                               (self.folder, 'is a directory')):
             status, _, err = run_tool('show', path)
             self.assertEqual(status, 2)
             self.assertIn(expected, self.one_line(err))
@@ -53,7 +54,8 @@ class Reader(FolderTest):
         whole = golden_pickle('normal')
         for length in (1, 2, 3, 100, len(whole) // 2, len(whole) - 1):
             with self.subTest(length):
-                self.refused('a.pickle', whole[:length], 'cut off' if length > 1 else 'not a pickle')
+                self.refused('a.pickle', whole[:length],
+                             'cut off' if length > 1 else 'not a pickle')
         text = json.dumps(golden_data('normal'))
         for length in (1, 50, len(text) // 2, len(text) - 1):
             with self.subTest(length):
@@ -114,7 +116,8 @@ class Reader(FolderTest):
         self.refused('a.pickle', b'\x80\x02}r\xff\xff\xff\x7f.', 'senseless memo index')
 
     def test_senseless_order_is_damaged(self):
-        for body in (b'e.', b'h\x07.', b's.', b'.', b'(u.', b']]s.', b'}]K\x01s.', b'X\x01\0\0\0\xff.'):
+        for body in (b'e.', b'h\x07.', b's.', b'.', b'(u.', b']]s.', b'}]K\x01s.',
+                     b'X\x01\0\0\0\xff.'):
             self.refused('a.pickle', b'\x80\x02' + body, '')
 
     def test_random_damage_never_ends_in_a_traceback(self):

@@ -49,7 +49,8 @@ class SplitCommand(unittest.TestCase):
 class Run(FolderTest):
     def setUp(self):
         super().setUp()
-        self.library = self.compile('libcca_preload.so', 'int cca_test_library;', '-shared', '-fPIC')
+        self.library = self.compile('libcca_preload.so', 'int cca_test_library;',
+                                    '-shared', '-fPIC')
 
     def run_it(self, *words, **extra):
         return run_tool('run', '--library', self.library, *words, cwd=self.folder,
@@ -90,9 +91,14 @@ class Run(FolderTest):
         found = self.environment_of('-o', 'd', '--set', 'DUMP_FILE=/tmp/mine-%p')
         self.assertTrue(found['CCA_DUMP_FILE'].endswith('/d/mine-%p'))
 
+    def test_percent_in_the_output_folder_is_not_a_part_of_the_pattern(self):
+        found = self.environment_of('-o', 'a%p')
+        self.assertTrue(os.path.isdir(self.path('a%p')))
+        self.assertTrue(found['CCA_DUMP_FILE'].endswith('/a%%p/cca-%h-%p-%n'))
+
     def test_output_that_cannot_be(self):
         self.write('file', '')
-        for words in (('-o', 'file'), ('-o', 'file/x'), ('-o', 'a%b')):
+        for words in (('-o', 'file'), ('-o', 'file/x')):
             status, _, err = self.run_it(*words, 'true')
             self.assertEqual(status, 2)
             self.one_line(err, 'cca: -o ')
@@ -199,8 +205,8 @@ class ShowConfig(FolderTest):
                 for line in out.splitlines()}
 
     def test_sources_of_values(self):
-        rows = self.rows('--set', 'MAX_SPLIT_SIZE=512M', CCA_HISTORY='state', CCA_MAX_ENTRIES='many',
-                         CCA_NONSENSE='1', CCA_CONTEXT='')
+        rows = self.rows('--set', 'MAX_SPLIT_SIZE=512M', CCA_HISTORY='state',
+                         CCA_MAX_ENTRIES='many', CCA_NONSENSE='1', CCA_CONTEXT='')
         self.assertEqual(rows['CCA_MAX_SPLIT_SIZE'], '536870912 command line')
         self.assertEqual(rows['CCA_HISTORY'], 'state environment')
         self.assertEqual(rows['CCA_MAX_ENTRIES'], '100000 default; bad value many')
@@ -209,7 +215,8 @@ class ShowConfig(FolderTest):
 
     def test_variables_that_overrule_the_mode(self):
         self.assertEqual(self.rows(CCA_DISABLE='yes')['CCA_MODE'], 'off CCA_DISABLE=1')
-        self.assertEqual(self.rows(CCA_FREE_SYNC='native')['CCA_MODE'], 'count CCA_FREE_SYNC=native')
+        self.assertEqual(self.rows(CCA_FREE_SYNC='native')['CCA_MODE'],
+                         'count CCA_FREE_SYNC=native')
 
     def test_output_folder_shows(self):
         self.assertIn('/somewhere/cca-%h-%p-%n', self.rows('-o', '/somewhere')['CCA_DUMP_FILE'])

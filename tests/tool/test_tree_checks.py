@@ -30,11 +30,12 @@ class Layers(FolderTest):
                 ('src/base/log.c', ('"base/log.h"', '"log.h"', '<stdio.h>')),
                 ('src/config/config.c', ('"config/config.h"', '"base/log.h"')),
                 ('src/device/cuda_table.c', ('<cuda.h>', '"base/log.h"', '<cuda_runtime_api.h>')),
-                ('src/alloc/block.c', ('"config/config.h"', '"observe/unwind.h"', '"device/device.h"')),
+                ('src/alloc/block.c', ('"config/config.h"', '"observe/unwind.h"',
+                                       '"device/device.h"')),
                 ('src/snapshot/capture.c', ('"alloc/block.h"', '"config/config.h"')),
                 ('src/process/process.c', ('"alloc/block.h"', '"cca/cca.h"', '"snapshot/model.h"')),
-                ('preload/hook_runtime.c', ('"hook.h"', '"alloc/allocator.h"', '"process/process.h"',
-                                            '"device/cuda_table.h"', '<cuda.h>')),
+                ('preload/hook_runtime.c', ('"hook.h"', '"alloc/allocator.h"', '<cuda.h>',
+                                            '"process/process.h"', '"device/cuda_table.h"')),
                 ('include/cca/cca_types.h', ('<stdint.h>', '"cca.h"'))):
             with self.subTest(path):
                 text = ''.join('#include %s\n' % name for name in includes)
@@ -48,7 +49,8 @@ class Layers(FolderTest):
                 ('src/observe/unwind.c', '"alloc/block.h"'),
                 ('src/alloc/block.c', '"device/cuda_table.h"'),
                 ('src/alloc/block.c', '"snapshot/model.h"'),
-                ('src/snapshot/walk.c', '"alloc/block.h"'), ('src/snapshot/walk.c', '<alloc/block.h>'),
+                ('src/snapshot/walk.c', '"alloc/block.h"'),
+                ('src/snapshot/walk.c', '<alloc/block.h>'),
                 ('src/snapshot/capture.c', '"process/process.h"'),
                 ('src/process/process.c', '"preload/hook.h"'),
                 ('src/process/process.c', '"cuda.h"'),

@@ -46,7 +46,8 @@ class Rows(unittest.TestCase):
 class Signals(unittest.TestCase):
     def test_names_and_numbers(self):
         for text, number in (('USR1', 10), ('SIGUSR2', 12), ('usr1', 10), ('10', 10), ('RTMIN', 34),
-                             ('RTMIN+2', 36), ('SIGRTMAX-3', 61), ('64', 64), ('65', None), ('0', None),
+                             ('RTMIN+2', 36), ('SIGRTMAX-3', 61), ('64', 64), ('65', None),
+                             ('0', None),
                              ('RTMIN+31', None), ('RTMAX+1', None), ('', None), ('_DFL', None)):
             with self.subTest(text):
                 self.assertEqual(signals.number_of(text), number)
