@@ -16,8 +16,8 @@ from .text import (Style, clean, counted, cuda_version, duration, moment, number
 HELP = 'one screen about a snapshot: what, where, why, totals, top stacks'
 USAGE = '[--json] FILE'
 DESCRIPTION = '''Shows what a snapshot holds: the program, when and why it was written, the memory
-of each device, the call stacks that hold most of it, and what the figures suggest. Reads pickles and
-JSON, ours and PyTorch's. `-` is standard input.'''
+of each device, the call stacks that hold most of it, and what the figures suggest. Reads pickles
+and JSON, ours and PyTorch's. `-` is standard input.'''
 TAKES_COMMAND = False
 VALUE_OPTIONS = ()
 
