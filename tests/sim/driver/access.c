@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+#include "access.h"
+
+#include "call.h"
+#include "config.h"
+#include "context.h"
+#include "space.h"
+#include "violation.h"
+
+#include <stdlib.h>
+
+#define MAX_ROWS 65536
+
+/* node.tie makes equal addresses distinct. */
+struct access {
+    struct sim_node node;
+    unsigned slot;
+    uint64_t number;
+    bool is_write;
+    struct sim_party party;
+};
+
+static struct sim_node *accesses;
+static size_t access_count;
+static size_t sweep_at = 4096;
+
+static struct sim_party party_of(const struct sim_op *op, uint64_t start, uint64_t end,
+                                 bool is_write)
+{
+    struct sim_party party = {.name = op->name,
+                              .caller = op->caller,
+                              .stream_id = op->queue != NULL ? op->queue->id : 0,
+                              .start = start,
+                              .end = end,
+                              .is_write = is_write};
+
+    return party;
+}
+
+static void add_range(struct sim_op *op, struct sim_range range)
+{
+    if (op->range_count == SIM_MAX_RANGES) {
+        return;
+    }
+    if (range.block != NULL) {
+        sim_block_hold(range.block);
+    }
+    op->ranges[op->range_count++] = range;
+}
+
+static void report_dead(struct sim_op *op, uint64_t start, uint64_t end, bool is_write,
+                        const char *why)
+{
+    struct sim_party party = party_of(op, start, end, is_write);
+
+    op->is_broken = true;
+    sim_violation(op->queue != NULL ? op->queue->context : NULL, why, &party, NULL);
+}
+
+void sim_op_reach_rows(struct sim_op *op, uint64_t address, size_t size_bytes, size_t pitch_bytes,
+                       size_t rows, bool is_write)
+{
+    uint64_t end = address + (rows - 1) * pitch_bytes + size_bytes;
+    struct sim_block *block = sim_block_find(address);
+    struct sim_range range = {.address = address,
+                              .size_bytes = size_bytes,
+                              .pitch_bytes = pitch_bytes,
+                              .rows = rows,
+                              .is_write = is_write,
+                              .payload = (char *)address,
+                              .block = block};
+
+    if (size_bytes == 0 || rows == 0) {
+        return;
+    }
+    if (block == NULL && sim_space_device_of(address) < 0) {
+        add_range(op, range);
+        return;
+    }
+    if (block == NULL || (sim_block_is_on_device(block) && end > block->node.end)) {
+        report_dead(op, address, end, is_write,
+                    block == NULL ? "memory is not live" : "reaches over the end of a block");
+        return;
+    }
+    if (block->is_freeing) {
+        report_dead(op, address, end, is_write, "memory was given to a free");
+        return;
+    }
+    range.payload = block->payload + (address - block->node.key);
+    add_range(op, range);
+}
+
+void sim_op_reach(struct sim_op *op, uint64_t address, size_t size_bytes, bool is_write)
+{
+    sim_op_reach_rows(op, address, size_bytes, size_bytes, 1, is_write);
+}
+
+/* An argument that points just behind a block is the end of a range, not a use. */
+void sim_op_mention(struct sim_op *op, uint64_t address)
+{
+    struct sim_block *block = sim_block_find(address);
+    struct sim_range range = {.address = address, .rows = 1, .block = block};
+
+    if (block == NULL) {
+        if (sim_space_device_of(address) >= 0 && sim_block_find(address - 1) == NULL) {
+            report_dead(op, address, address + 1, false, "argument points to memory not live");
+        }
+        return;
+    }
+    if (!sim_block_is_on_device(block)) {
+        return;
+    }
+    if (block->is_freeing && sim_block_find(address - 1) == block) {
+        report_dead(op, address, address + 1, false, "argument points to memory given to a free");
+        return;
+    }
+    if (sim_config.is_args_checked) {
+        range.size_bytes = 1;
+        range.is_write = true;
+    }
+    range.payload = block->payload + (address - block->node.key);
+    add_range(op, range);
+}
+
+void sim_op_own(struct sim_op *op, struct sim_block *block)
+{
+    struct sim_range range = {.address = block->node.key,
+                              .size_bytes = block->size_bytes,
+                              .pitch_bytes = block->size_bytes,
+                              .rows = 1,
+                              .is_write = true,
+                              .payload = block->payload,
+                              .block = block};
+
+    add_range(op, range);
+}
+
+static void forget(struct access *access)
+{
+    sim_tree_remove(&accesses, &access->node);
+    access_count--;
+    free(access);
+}
+
+/* Drops what the host knows to be over. */
+static void sweep(void)
+{
+    struct sim_node *node = sim_tree_ceiling(accesses, 0, 0);
+
+    while (node != NULL) {
+        struct access *access = (struct access *)node;
+        struct sim_node *next = sim_tree_ceiling(accesses, node->key, node->tie + 1);
+        if (sim_clock_has(&sim_host_clock, access->slot, access->number)) {
+            forget(access);
+        }
+        node = next;
+    }
+    sweep_at = 2 * access_count + 4096;
+}
+
+static void remember(const struct sim_op *op, uint64_t start, uint64_t end, bool is_write)
+{
+    static uint64_t next_tie;
+    struct access *access = calloc(1, sizeof(*access));
+
+    access->node.key = start;
+    access->node.end = end;
+    access->node.tie = ++next_tie;
+    access->slot = op->queue->slot;
+    access->number = op->number;
+    access->is_write = is_write;
+    access->party = party_of(op, start, end, is_write);
+    sim_tree_insert(&accesses, &access->node);
+    if (++access_count > sweep_at) {
+        sweep();
+    }
+}
+
+static void check_bytes(struct sim_op *op, uint64_t start, uint64_t end, bool is_write)
+{
+    const struct sim_clock *clock = &op->queue->clock;
+    struct sim_node *node = sim_tree_overlap(accesses, start, end);
+
+    while (node != NULL) {
+        struct access *access = (struct access *)node;
+        struct sim_node *next = sim_tree_overlap_next(accesses, node, start, end);
+        bool is_own = access->slot == op->queue->slot && access->number == op->number;
+        bool is_ordered = sim_clock_has(clock, access->slot, access->number);
+        bool is_inside = access->node.key >= start && access->node.end <= end;
+        if (!is_own && !is_ordered && (access->is_write || is_write)) {
+            struct sim_party party = party_of(op, start, end, is_write);
+            sim_violation(op->queue->context, "unordered overlap", &party, &access->party);
+            forget(access);
+        } else if (is_ordered && is_inside && (is_write || !access->is_write)) {
+            /* Whoever is unordered with that one is unordered with this one too. */
+            forget(access);
+        }
+        node = next;
+    }
+    remember(op, start, end, is_write);
+}
+
+void sim_access_check(struct sim_op *op)
+{
+    for (unsigned i = 0; i < op->range_count; i++) {
+        const struct sim_range *range = &op->ranges[i];
+        if (range->block == NULL || range->size_bytes == 0 || range->rows > MAX_ROWS ||
+            (range->block->kind != SIM_BLOCK_MANAGED && !sim_block_is_on_device(range->block))) {
+            continue;
+        }
+        for (size_t row = 0; row < range->rows; row++) {
+            uint64_t start = range->address + row * range->pitch_bytes;
+            check_bytes(op, start, start + range->size_bytes, range->is_write);
+        }
+    }
+}
+
+bool sim_access_is_live(struct sim_op *op)
+{
+    for (unsigned i = 0; i < op->range_count; i++) {
+        const struct sim_range *range = &op->ranges[i];
+        if (range->block != NULL && range->block->is_dead) {
+            report_dead(op, range->address, range->address + range->size_bytes, range->is_write,
+                        "memory was freed before the operation ran");
+            return false;
+        }
+    }
+    return true;
+}
+
+void sim_access_forget(struct sim_block *block, bool is_checked)
+{
+    uint64_t start = block->node.key;
+    uint64_t end = block->node.end;
+    struct sim_node *node = sim_tree_overlap(accesses, start, end);
+
+    while (node != NULL) {
+        struct access *access = (struct access *)node;
+        struct sim_node *next = sim_tree_overlap_next(accesses, node, start, end);
+        if (is_checked && !sim_clock_has(&sim_host_clock, access->slot, access->number)) {
+            struct sim_party party = {.name = sim_call_name(),
+                                      .caller = sim_call_caller(),
+                                      .start = start,
+                                      .end = end,
+                                      .is_write = true};
+            sim_violation(block->context, "freed while in use", &party, &access->party);
+        }
+        forget(access);
+        node = next;
+    }
+}

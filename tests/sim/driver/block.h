@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* Blocks: every piece of memory that CUDA knows, by address. */
+#ifndef SIM_BLOCK_H
+#define SIM_BLOCK_H
+
+#include "tree.h"
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum sim_block_kind {
+    SIM_BLOCK_DEVICE,
+    SIM_BLOCK_POOL,
+    SIM_BLOCK_MANAGED,
+    SIM_BLOCK_HOST,
+    SIM_BLOCK_REGISTERED
+};
+
+/* [node.key, node.end) is the block. A block is dead once its memory is given back; operations that
+ * were enqueued for it hold references and can tell. is_freeing: a free waits in a stream. */
+struct sim_block {
+    struct sim_node node;
+    enum sim_block_kind kind;
+    int device;
+    struct CUctx_st *context;
+    struct CUmemPoolHandle_st *pool;
+    char *payload;
+    size_t size_bytes;
+    size_t rounded_bytes;
+    unsigned flags;
+    unsigned long long id;
+    unsigned references;
+    bool is_mapped;
+    bool is_dead;
+    bool is_freeing;
+    bool is_sync_memops;
+};
+
+struct sim_block *sim_block_add(uint64_t address, size_t size_bytes, enum sim_block_kind kind);
+/* The live block that holds the address, or NULL. */
+struct sim_block *sim_block_find(uint64_t address);
+/* Out of the address map; the memory stays live for what was enqueued before. */
+void sim_block_unmap(struct sim_block *block);
+/* No longer live. Drops the reference that the block was born with. */
+void sim_block_remove(struct sim_block *block);
+void sim_block_hold(struct sim_block *block);
+void sim_block_drop(struct sim_block *block);
+/* The next block of the map at or after an address, for walks. */
+struct sim_block *sim_block_next(uint64_t address);
+bool sim_block_is_on_device(const struct sim_block *block);
+
+#endif

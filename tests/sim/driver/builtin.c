@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+#include "builtin.h"
+
+#include "access.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static uint64_t word(const void *argument)
+{
+    uint64_t value;
+
+    memcpy(&value, argument, sizeof(value));
+    return value;
+}
+
+static unsigned half(const void *argument)
+{
+    unsigned value;
+
+    memcpy(&value, argument, sizeof(value));
+    return value;
+}
+
+static void declare_fill(struct sim_op *op, const void *const *arguments)
+{
+    sim_op_reach(op, word(arguments[0]), word(arguments[1]), true);
+    op->value = half(arguments[2]);
+}
+
+static void declare_fill_slow(struct sim_op *op, const void *const *arguments)
+{
+    declare_fill(op, arguments);
+    op->delay_ns += (uint64_t)half(arguments[3]) * 1000;
+}
+
+static void run_fill(struct sim_op *op)
+{
+    if (op->range_count > 0) {
+        memset(op->ranges[0].payload, (int)op->value, op->ranges[0].size_bytes);
+    }
+}
+
+static void declare_copy(struct sim_op *op, const void *const *arguments)
+{
+    sim_op_reach(op, word(arguments[0]), word(arguments[2]), true);
+    sim_op_reach(op, word(arguments[1]), word(arguments[2]), false);
+}
+
+static void run_copy(struct sim_op *op)
+{
+    if (op->range_count > 1) {
+        memmove(op->ranges[0].payload, op->ranges[1].payload, op->ranges[0].size_bytes);
+    }
+}
+
+static void declare_add(struct sim_op *op, const void *const *arguments)
+{
+    sim_op_reach(op, word(arguments[0]), word(arguments[1]) * sizeof(int), true);
+    op->value = half(arguments[2]);
+}
+
+static void run_add(struct sim_op *op)
+{
+    if (op->range_count == 0) {
+        return;
+    }
+    int *values = (int *)op->ranges[0].payload;
+    size_t count = op->ranges[0].size_bytes / sizeof(int);
+    for (size_t i = 0; i < count; i++) {
+        values[i] = (int)((unsigned)values[i] + (unsigned)op->value);
+    }
+}
+
+static void declare_spin(struct sim_op *op, const void *const *arguments)
+{
+    op->delay_ns += (uint64_t)half(arguments[0]) * 1000;
+}
+
+static const struct sim_builtin builtins[] = {
+    {"sim_fill", 3, {8, 8, 4}, declare_fill, run_fill},
+    {"sim_fill_slow", 4, {8, 8, 4, 4}, declare_fill_slow, run_fill},
+    {"sim_copy", 3, {8, 8, 8}, declare_copy, run_copy},
+    {"sim_add", 3, {8, 8, 4}, declare_add, run_add},
+    {"sim_spin", 1, {4}, declare_spin, NULL},
+};
+
+const struct sim_builtin *sim_builtin_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof(builtins) / sizeof(*builtins); i++) {
+        char mangled[64];
+        int length = snprintf(mangled, sizeof(mangled), "_Z%zu%s", strlen(builtins[i].name),
+                              builtins[i].name);
+        if (strcmp(name, builtins[i].name) == 0 || strncmp(name, mangled, (size_t)length) == 0) {
+            return &builtins[i];
+        }
+    }
+    return NULL;
+}
+
+int sim_builtin_parameters(const struct sim_builtin *builtin,
+                           struct sim_parameter parameters[SIM_MAX_PARAMETERS])
+{
+    unsigned offset = 0;
+
+    for (int i = 0; i < builtin->parameter_count; i++) {
+        unsigned size = builtin->sizes[i];
+        offset = (offset + size - 1) / size * size;
+        parameters[i].offset = (uint16_t)offset;
+        parameters[i].size_bytes = (uint16_t)size;
+        offset += size;
+    }
+    return builtin->parameter_count;
+}

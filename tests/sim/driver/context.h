@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* Contexts, which of them is current on a thread, and what every function checks first. */
+#ifndef SIM_CONTEXT_H
+#define SIM_CONTEXT_H
+
+#include "engine.h"
+
+#include <cuda.h>
+
+/* A context is never freed, so a stale handle can be told. The primary context of a device keeps
+ * its handle over resets; is_active says whether it exists at the moment. floor: what later work of
+ * every stream waits for (cuCtxWaitEvent). marks: the queue of cuCtxRecordEvent. */
+struct CUctx_st {
+    unsigned magic;
+    int device;
+    bool is_primary;
+    bool is_active;
+    unsigned references;
+    unsigned flags;
+    unsigned long long id;
+    CUresult sticky;
+    struct sim_queue *queues;
+    struct sim_queue *legacy;
+    struct sim_queue *marks;
+    struct sim_op *floor;
+    struct sim_clock floor_clock;
+    struct CUstream_st *streams;
+    size_t limits[16];
+    unsigned peers;
+    int cache_config;
+};
+
+extern bool sim_is_initialized;
+
+/* The current context, or NULL; no checks. */
+struct CUctx_st *sim_context_current(void);
+/* Initialised, a current context, alive, no sticky error. */
+CUresult sim_enter(struct CUctx_st **context_out);
+CUresult sim_check_device(CUdevice device);
+/* A live context behind a handle; NULL: not one. */
+struct CUctx_st *sim_context_of(CUcontext handle);
+
+/* The queue behind a stream handle as the running call means it; 0 is legacy or per-thread. */
+CUresult sim_enter_stream(CUstream handle, struct sim_queue **queue_out);
+struct sim_queue *sim_per_thread_queue(struct CUctx_st *context);
+/* In stream.c: forgets the handles of a context that ends. */
+void sim_stream_forget_context(struct CUctx_st *context);
+/* In memory.c: frees what cuMemAlloc and its kin gave to the context. */
+void sim_memory_forget_context(struct CUctx_st *context);
+
+/* Hands an operation to its queue, or to the capture that is going on there. */
+CUresult sim_submit(struct sim_op *op);
+
+#endif

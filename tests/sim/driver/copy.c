@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/* Copies. Memory the driver does not know is pageable: it is read when the call is made and written
+ * before the call returns. Copies that a program calls synchronous wait when the host takes part;
+ * from device to device they do not. */
+#include "access.h"
+#include "call.h"
+#include "capture.h"
+#include "config.h"
+#include "context.h"
+#include "sim_api.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* rows of width_bytes; a plain copy is one row. */
+struct shape {
+    size_t width_bytes;
+    size_t rows;
+    size_t dst_pitch;
+    size_t src_pitch;
+};
+
+/* ranges[0] is the source, ranges[1] the destination; data a staged copy of the source, if any. */
+static void run_copy(struct sim_op *op)
+{
+    const struct sim_range *src = &op->ranges[0];
+    const struct sim_range *dst = &op->ranges[1];
+
+    if (src->size_bytes * src->rows > sim_config.payload_max_bytes) {
+        return;
+    }
+    for (size_t row = 0; row < src->rows; row++) {
+        const char *from = op->data != NULL ? (char *)op->data + row * src->size_bytes
+                                            : src->payload + row * src->pitch_bytes;
+        memmove(dst->payload + row * dst->pitch_bytes, from, src->size_bytes);
+    }
+}
+
+static void drop_copy(struct sim_op *op)
+{
+    free(op->data);
+}
+
+static void stage(struct sim_op *op)
+{
+    const struct sim_range *src = &op->ranges[0];
+
+    if (src->size_bytes * src->rows > sim_config.payload_max_bytes) {
+        return;
+    }
+    op->data = malloc(src->size_bytes * src->rows);
+    for (size_t row = 0; row < src->rows; row++) {
+        memcpy((char *)op->data + row * src->size_bytes, src->payload + row * src->pitch_bytes,
+               src->size_bytes);
+    }
+}
+
+static CUresult copy(uint64_t dst, uint64_t src, struct shape shape, struct sim_queue *queue,
+                     bool is_sync)
+{
+    if (shape.width_bytes == 0 || shape.rows == 0) {
+        return CUDA_SUCCESS;
+    }
+    if (dst == 0 || src == 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    CUresult result = is_sync ? sim_capture_refuse_queue(queue) : CUDA_SUCCESS;
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
+    struct CUctx_st *context = queue->context;
+    struct sim_op *op = sim_op_create(queue, sim_call_name());
+    op->run = run_copy;
+    op->drop = drop_copy;
+    op->delay_ns = sim_config.copy_ns;
+    sim_op_reach_rows(op, src, shape.width_bytes, shape.src_pitch, shape.rows, false);
+    sim_op_reach_rows(op, dst, shape.width_bytes, shape.dst_pitch, shape.rows, true);
+    if (op->is_broken) {
+        sim_op_drop(op);
+        return context->sticky;
+    }
+    bool is_src_pageable = op->ranges[0].block == NULL;
+    bool is_dst_pageable = op->ranges[1].block == NULL;
+    bool is_on_host = is_src_pageable || is_dst_pageable ||
+                      op->ranges[0].block->kind >= SIM_BLOCK_HOST ||
+                      op->ranges[1].block->kind >= SIM_BLOCK_HOST;
+    bool is_immediate = !sim_config.is_virtual && op->delay_ns == 0 && sim_queue_is_idle(queue);
+    bool is_waiting = is_dst_pageable || (is_sync && is_on_host);
+    if (is_src_pageable && !is_immediate && !is_waiting) {
+        stage(op);
+    }
+    sim_op_hold(op);
+    bool is_captured = queue->capture != NULL;
+    result = sim_submit(op);
+    if (!is_captured && is_waiting) {
+        sim_wait_queue(queue);
+        result = context->sticky;
+    }
+    sim_op_drop(op);
+    return result;
+}
+
+static CUresult copy_bytes(uint64_t dst, uint64_t src, size_t bytes, CUstream stream, bool is_sync)
+{
+    struct sim_queue *queue;
+    struct shape shape = {bytes, 1, bytes, bytes};
+    CUresult result = sim_enter_stream(stream, &queue);
+
+    return result == CUDA_SUCCESS ? copy(dst, src, shape, queue, is_sync) : result;
+}
+
+CUresult sim_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
+{
+    return copy_bytes(dst, src, ByteCount, NULL, true);
+}
+
+CUresult sim_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
+{
+    return copy_bytes(dst, src, ByteCount, hStream, false);
+}
+
+CUresult sim_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)
+{
+    return copy_bytes(dstDevice, (uint64_t)srcHost, ByteCount, NULL, true);
+}
+
+CUresult sim_cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
+{
+    return copy_bytes((uint64_t)dstHost, srcDevice, ByteCount, NULL, true);
+}
+
+CUresult sim_cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount)
+{
+    return copy_bytes(dstDevice, srcDevice, ByteCount, NULL, true);
+}
+
+CUresult sim_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount,
+                                  CUstream hStream)
+{
+    return copy_bytes(dstDevice, (uint64_t)srcHost, ByteCount, hStream, false);
+}
+
+CUresult sim_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount,
+                                  CUstream hStream)
+{
+    return copy_bytes((uint64_t)dstHost, srcDevice, ByteCount, hStream, false);
+}
+
+CUresult sim_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
+                                  CUstream hStream)
+{
+    return copy_bytes(dstDevice, srcDevice, ByteCount, hStream, false);
+}
+
+CUresult sim_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
+                          CUcontext srcContext, size_t ByteCount)
+{
+    (void)dstContext;
+    (void)srcContext;
+    return copy_bytes(dstDevice, srcDevice, ByteCount, NULL, true);
+}
+
+CUresult sim_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
+                               CUcontext srcContext, size_t ByteCount, CUstream hStream)
+{
+    (void)dstContext;
+    (void)srcContext;
+    return copy_bytes(dstDevice, srcDevice, ByteCount, hStream, false);
+}
+
+/* Where the first byte of one side lies; 0 for an array, which there are none of. */
+static uint64_t side(CUmemorytype type, CUdeviceptr device, const void *host, size_t x, size_t y,
+                     size_t z, size_t pitch, size_t height)
+{
+    uint64_t base = type == CU_MEMORYTYPE_HOST                                      ? (uint64_t)host
+                    : type == CU_MEMORYTYPE_DEVICE || type == CU_MEMORYTYPE_UNIFIED ? device
+                                                                                    : 0;
+
+    return base == 0 ? 0 : base + (z * height + y) * pitch + x;
+}
+
+static size_t pitch_of(size_t pitch, size_t width)
+{
+    return pitch == 0 ? width : pitch;
+}
+
+static CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool is_sync)
+{
+    struct sim_queue *queue;
+    CUresult result = sim_enter_stream(stream, &queue);
+
+    if (result != CUDA_SUCCESS || p == NULL) {
+        return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_VALUE;
+    }
+    if (p->srcMemoryType == CU_MEMORYTYPE_ARRAY || p->dstMemoryType == CU_MEMORYTYPE_ARRAY) {
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    struct shape shape = {p->WidthInBytes, p->Height, pitch_of(p->dstPitch, p->WidthInBytes),
+                          pitch_of(p->srcPitch, p->WidthInBytes)};
+    if (shape.dst_pitch < p->WidthInBytes || shape.src_pitch < p->WidthInBytes) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    return copy(side(p->dstMemoryType, p->dstDevice, p->dstHost, p->dstXInBytes, p->dstY, 0,
+                     shape.dst_pitch, 0),
+                side(p->srcMemoryType, p->srcDevice, p->srcHost, p->srcXInBytes, p->srcY, 0,
+                     shape.src_pitch, 0),
+                shape, queue, is_sync);
+}
+
+CUresult sim_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
+{
+    return copy_2d(pCopy, NULL, true);
+}
+
+CUresult sim_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
+{
+    return copy_2d(pCopy, NULL, true);
+}
+
+CUresult sim_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
+{
+    return copy_2d(pCopy, hStream, false);
+}
+
+static CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool is_sync)
+{
+    struct sim_queue *queue;
+    CUresult result = sim_enter_stream(stream, &queue);
+
+    if (result != CUDA_SUCCESS || p == NULL) {
+        return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_VALUE;
+    }
+    if (p->srcMemoryType == CU_MEMORYTYPE_ARRAY || p->dstMemoryType == CU_MEMORYTYPE_ARRAY) {
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    struct shape shape = {p->WidthInBytes, p->Height, pitch_of(p->dstPitch, p->WidthInBytes),
+                          pitch_of(p->srcPitch, p->WidthInBytes)};
+    size_t dst_height = pitch_of(p->dstHeight, p->Height);
+    size_t src_height = pitch_of(p->srcHeight, p->Height);
+    for (size_t z = 0; z < p->Depth && result == CUDA_SUCCESS; z++) {
+        result = copy(side(p->dstMemoryType, p->dstDevice, p->dstHost, p->dstXInBytes, p->dstY,
+                           p->dstZ + z, shape.dst_pitch, dst_height),
+                      side(p->srcMemoryType, p->srcDevice, p->srcHost, p->srcXInBytes, p->srcY,
+                           p->srcZ + z, shape.src_pitch, src_height),
+                      shape, queue, is_sync);
+    }
+    return result;
+}
+
+CUresult sim_cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
+{
+    return copy_3d(pCopy, NULL, true);
+}
+
+CUresult sim_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
+{
+    return copy_3d(pCopy, hStream, false);
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+/* Events: a point in a queue, or in all queues of a context, with the clock it had there. */
+#include "call.h"
+#include "capture.h"
+#include "context.h"
+#include "pool.h"
+#include "sim_api.h"
+
+#include <stdlib.h>
+
+#define EVENT_MAGIC 0x45564e54u
+
+/* mark is the recorded operation (held), NULL before the first record. capture_id: the record is
+ * part of a capture and stands for no time; 0 when it is not. */
+struct CUevent_st {
+    unsigned magic;
+    unsigned flags;
+    struct CUctx_st *context;
+    struct sim_op *mark;
+    struct sim_clock clock;
+    unsigned long long capture_id;
+    struct CUevent_st *next;
+};
+
+static struct CUevent_st *free_handles;
+
+static bool is_event(CUevent event)
+{
+    return event != NULL && event->magic == EVENT_MAGIC;
+}
+
+static CUresult enter_event(CUevent event, struct CUctx_st **context_out)
+{
+    CUresult result = sim_enter(context_out);
+
+    return result == CUDA_SUCCESS && !is_event(event) ? CUDA_ERROR_INVALID_HANDLE : result;
+}
+
+CUresult sim_cuEventCreate(CUevent *phEvent, unsigned int Flags)
+{
+    struct CUctx_st *context;
+    CUresult result = sim_enter(&context);
+
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
+    if (phEvent == NULL || Flags > 7 ||
+        ((Flags & CU_EVENT_INTERPROCESS) != 0 && (Flags & CU_EVENT_DISABLE_TIMING) == 0)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    struct CUevent_st *event = free_handles;
+    if (event != NULL) {
+        free_handles = event->next;
+    } else {
+        event = calloc(1, sizeof(*event));
+    }
+    event->magic = EVENT_MAGIC;
+    event->flags = Flags;
+    event->context = context;
+    event->capture_id = 0;
+    *phEvent = event;
+    return CUDA_SUCCESS;
+}
+
+static void clear(struct CUevent_st *event)
+{
+    sim_op_drop(event->mark);
+    event->mark = NULL;
+    event->capture_id = 0;
+    sim_clock_fini(&event->clock);
+}
+
+CUresult sim_cuEventDestroy_v2(CUevent hEvent)
+{
+    struct CUctx_st *context;
+    CUresult result = enter_event(hEvent, &context);
+
+    if (result == CUDA_SUCCESS) {
+        clear(hEvent);
+        hEvent->magic = 0;
+        hEvent->next = free_handles;
+        free_handles = hEvent;
+    }
+    return result;
+}
+
+static CUresult record(struct CUevent_st *event, struct sim_op *mark)
+{
+    struct sim_queue *queue = mark->queue;
+
+    clear(event);
+    event->mark = mark;
+    sim_op_hold(mark);
+    CUresult result = sim_submit(mark);
+    sim_queue_join(queue, &event->clock);
+    return result;
+}
+
+CUresult sim_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
+{
+    struct CUctx_st *context;
+    struct sim_queue *queue;
+    CUresult result = enter_event(hEvent, &context);
+
+    if (result == CUDA_SUCCESS) {
+        result = sim_enter_stream(hStream, &queue);
+    }
+    if (result != CUDA_SUCCESS || flags > CU_EVENT_RECORD_EXTERNAL) {
+        return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_VALUE;
+    }
+    if (queue->context != hEvent->context) {
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
+    if (queue->capture != NULL) {
+        clear(hEvent);
+        hEvent->capture_id = queue->capture->id;
+        return sim_capture_add(queue);
+    }
+    result = sim_capture_refuse_implicit(queue);
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
+    return record(hEvent, sim_op_create(queue, "cuEventRecord"));
+}
+
+CUresult sim_cuEventRecord(CUevent hEvent, CUstream hStream)
+{
+    return sim_cuEventRecordWithFlags(hEvent, hStream, 0);
+}
+
+/* A mark that waits for the tails of all queues of the context, in the queue made for it. */
+CUresult sim_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
+{
+    struct CUctx_st *current;
+    CUresult result = enter_event(hEvent, &current);
+
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
+    struct CUctx_st *context = hCtx == NULL ? current : sim_context_of(hCtx);
+    if (context == NULL) {
+        return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    if (hEvent->context != context) {
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
+    for (struct sim_queue *queue = context->queues; queue != NULL; queue = queue->next) {
+        if (queue->capture != NULL) {
+            return sim_capture_refuse_context(context);
+        }
+    }
+    struct sim_op *mark = sim_op_create(context->marks, "cuCtxRecordEvent");
+    for (struct sim_queue *queue = context->queues; queue != NULL; queue = queue->next) {
+        if (queue != context->marks) {
+            sim_op_wait_for(mark, queue->tail);
+            sim_clock_join(&context->marks->clock, &queue->clock);
+        }
+    }
+    return record(hEvent, mark);
+}
+
+CUresult sim_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
+{
+    struct CUctx_st *current;
+    CUresult result = enter_event(hEvent, &current);
+
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
+    struct CUctx_st *context = hCtx == NULL ? current : sim_context_of(hCtx);
+    if (context == NULL) {
+        return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    struct sim_capture *capture = sim_capture_of_id(hEvent->capture_id);
+    if (capture != NULL) {
+        capture->status = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+    for (struct sim_queue *queue = context->queues; queue != NULL; queue = queue->next) {
+        if (queue->capture != NULL) {
+            return sim_capture_refuse_context(context);
+        }
+    }
+    if (hEvent->mark == NULL) {
+        return CUDA_SUCCESS;
+    }
+    struct sim_op *floor = sim_op_create(context->marks, "cuCtxWaitEvent");
+    sim_op_wait_for(floor, context->floor);
+    sim_op_wait_for(floor, hEvent->mark);
+    sim_clock_join(&context->marks->clock, &hEvent->clock);
+    sim_clock_join(&context->floor_clock, &hEvent->clock);
+    sim_op_drop(context->floor);
+    context->floor = floor;
+    sim_op_hold(floor);
+    sim_enqueue(floor);
+    for (struct sim_queue *queue = context->queues; queue != NULL; queue = queue->next) {
+        if (queue != context->marks) {
+            struct sim_op *wait = sim_op_create(queue, "cuCtxWaitEvent");
+            sim_op_wait_for(wait, floor);
+            sim_clock_join(&queue->clock, &hEvent->clock);
+            sim_enqueue(wait);
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
+{
+    struct CUctx_st *context;
+    struct sim_queue *queue;
+    CUresult result = enter_event(hEvent, &context);
+
+    if (result == CUDA_SUCCESS) {
+        result = sim_enter_stream(hStream, &queue);
+    }
+    if (result != CUDA_SUCCESS || Flags > CU_EVENT_WAIT_EXTERNAL) {
+        return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_VALUE;
+    }
+    struct sim_capture *capture = sim_capture_of_id(hEvent->capture_id);
+    if (capture != NULL) {
+        if (queue->capture == NULL) {
+            sim_capture_join(queue, capture);
+        }
+        return sim_capture_add(queue);
+    }
+    if (queue->capture != NULL) {
+        /* Work from outside cannot be waited for inside a capture. */
+        if (hEvent->mark != NULL && Flags == 0) {
+            queue->capture->status = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+            return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+        }
+        return sim_capture_add(queue);
+    }
+    if (hEvent->mark == NULL) {
+        return CUDA_SUCCESS;
+    }
+    struct sim_op *wait = sim_op_create(queue, "cuStreamWaitEvent");
+    sim_op_wait_for(wait, hEvent->mark);
+    sim_clock_join(&queue->clock, &hEvent->clock);
+    return sim_submit(wait);
+}
+
+/* Is the event free of captures, and may this thread ask? */
+static CUresult may_ask(struct CUevent_st *event)
+{
+    struct sim_capture *capture = sim_capture_of_id(event->capture_id);
+
+    if (capture != NULL) {
+        capture->status = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+        return CUDA_ERROR_CAPTURED_EVENT;
+    }
+    return sim_capture_refuse_unsafe();
+}
+
+CUresult sim_cuEventQuery(CUevent hEvent)
+{
+    struct CUctx_st *context;
+    CUresult result = enter_event(hEvent, &context);
+
+    if (result == CUDA_SUCCESS) {
+        result = may_ask(hEvent);
+    }
+    if (result != CUDA_SUCCESS || hEvent->mark == NULL) {
+        return result;
+    }
+    sim_query_progress();
+    if (hEvent->mark->state != SIM_OP_DONE) {
+        return CUDA_ERROR_NOT_READY;
+    }
+    sim_clock_join(&sim_host_clock, &hEvent->clock);
+    return context->sticky;
+}
+
+CUresult sim_cuEventSynchronize(CUevent hEvent)
+{
+    struct CUctx_st *context;
+    struct sim_clock seen = {0};
+    CUresult result = enter_event(hEvent, &context);
+
+    if (result == CUDA_SUCCESS) {
+        result = may_ask(hEvent);
+    }
+    if (result != CUDA_SUCCESS || hEvent->mark == NULL) {
+        return result;
+    }
+    /* The event may be recorded anew while this thread waits. */
+    struct sim_op *mark = hEvent->mark;
+    sim_clock_join(&seen, &hEvent->clock);
+    sim_op_hold(mark);
+    sim_wait(mark);
+    sim_op_drop(mark);
+    sim_clock_join(&sim_host_clock, &seen);
+    sim_clock_fini(&seen);
+    sim_pool_settle(context->device);
+    return context->sticky;
+}
+
+CUresult sim_cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd)
+{
+    struct CUctx_st *context;
+    CUresult result = enter_event(hStart, &context);
+
+    if (result == CUDA_SUCCESS) {
+        result = enter_event(hEnd, &context);
+    }
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
+    if (pMilliseconds == NULL) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (((hStart->flags | hEnd->flags) & CU_EVENT_DISABLE_TIMING) != 0 || hStart->mark == NULL ||
+        hEnd->mark == NULL) {
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
+    if (hStart->mark->state != SIM_OP_DONE || hEnd->mark->state != SIM_OP_DONE) {
+        return CUDA_ERROR_NOT_READY;
+    }
+    *pMilliseconds = (float)((double)((int64_t)(hEnd->mark->end_ns - hStart->mark->end_ns)) /
+                             1000000.0);
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
+{
+    return sim_cuEventElapsedTime(pMilliseconds, hStart, hEnd);
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* Page-locked host memory, and host functions in streams. */
+#include "access.h"
+#include "capture.h"
+#include "context.h"
+#include "sim_api.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+CUresult sim_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
+{
+    struct CUctx_st *context;
+    CUresult result = sim_enter(&context);
+
+    if (result == CUDA_SUCCESS) {
+        result = sim_capture_refuse_unsafe();
+    }
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
+    if (pp == NULL || bytesize == 0 || Flags > 7) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    void *memory = mmap(NULL, bytesize, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    struct sim_block *block = sim_block_add((uint64_t)memory, bytesize, SIM_BLOCK_HOST);
+    block->device = context->device;
+    block->context = context;
+    block->payload = memory;
+    block->flags = Flags;
+    *pp = memory;
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_cuMemAllocHost_v2(void **pp, size_t bytesize)
+{
+    return sim_cuMemHostAlloc(pp, bytesize, 0);
+}
+
+CUresult sim_cuMemFreeHost(void *p)
+{
+    struct CUctx_st *context;
+    CUresult result = sim_enter(&context);
+
+    if (result == CUDA_SUCCESS) {
+        result = sim_capture_refuse_unsafe();
+    }
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
+    struct sim_block *block = sim_block_find((uint64_t)p);
+    if (block == NULL || block->kind != SIM_BLOCK_HOST || block->node.key != (uint64_t)p ||
+        block->is_freeing) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    block->is_freeing = true;
+    sim_wait_context(block->context);
+    munmap(block->payload, block->size_bytes);
+    sim_block_remove(block);
+    return context->sticky;
+}
+
+CUresult sim_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
+{
+    struct CUctx_st *context;
+    CUresult result = sim_enter(&context);
+
+    if (result == CUDA_SUCCESS) {
+        result = sim_capture_refuse_unsafe();
+    }
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
+    if (p == NULL || bytesize == 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    struct sim_block *next = sim_block_next((uint64_t)p);
+    if (sim_block_find((uint64_t)p) != NULL ||
+        (next != NULL && next->node.key < (uint64_t)p + bytesize)) {
+        return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    }
+    struct sim_block *block = sim_block_add((uint64_t)p, bytesize, SIM_BLOCK_REGISTERED);
+    block->device = context->device;
+    block->context = context;
+    block->payload = p;
+    block->flags = Flags;
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_cuMemHostUnregister(void *p)
+{
+    struct CUctx_st *context;
+    CUresult result = sim_enter(&context);
+
+    if (result == CUDA_SUCCESS) {
+        result = sim_capture_refuse_unsafe();
+    }
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
+    struct sim_block *block = sim_block_find((uint64_t)p);
+    if (block == NULL || block->kind != SIM_BLOCK_REGISTERED || block->node.key != (uint64_t)p) {
+        return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    }
+    sim_wait_context(block->context);
+    sim_block_remove(block);
+    return context->sticky;
+}
+
+CUresult sim_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags)
+{
+    struct CUctx_st *context;
+    CUresult result = sim_enter(&context);
+
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
+    struct sim_block *block = sim_block_find((uint64_t)p);
+    if (pdptr == NULL || Flags != 0 || block == NULL || sim_block_is_on_device(block)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    *pdptr = (CUdeviceptr)p;
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_cuMemHostGetFlags(unsigned int *pFlags, void *p)
+{
+    struct CUctx_st *context;
+    CUresult result = sim_enter(&context);
+
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
+    struct sim_block *block = sim_block_find((uint64_t)p);
+    if (pFlags == NULL || block == NULL || sim_block_is_on_device(block)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    *pFlags = block->flags;
+    return CUDA_SUCCESS;
+}
+
+/* A host function or a stream callback, with what it is called with. */
+struct host_function {
+    CUhostFn function;
+    CUstreamCallback callback;
+    CUstream stream;
+    void *data;
+};
+
+static void run_host_function(struct sim_op *op)
+{
+    struct host_function *host = op->data;
+
+    if (host->callback != NULL) {
+        host->callback(host->stream, CUDA_SUCCESS, host->data);
+    } else {
+        host->function(host->data);
+    }
+}
+
+static void drop_host_function(struct sim_op *op)
+{
+    free(op->data);
+}
+
+static CUresult submit_host_function(CUstream stream, struct host_function host, const char *name)
+{
+    struct sim_queue *queue;
+    CUresult result = sim_enter_stream(stream, &queue);
+
+    if (result != CUDA_SUCCESS || (host.function == NULL && host.callback == NULL)) {
+        return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_VALUE;
+    }
+    struct sim_op *op = sim_op_create(queue, name);
+    op->is_host_function = true;
+    op->run = run_host_function;
+    op->drop = drop_host_function;
+    op->data = malloc(sizeof(host));
+    *(struct host_function *)op->data = host;
+    return sim_submit(op);
+}
+
+CUresult sim_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
+{
+    struct host_function host = {.function = fn, .data = userData};
+
+    return submit_host_function(hStream, host, "cuLaunchHostFunc");
+}
+
+CUresult sim_cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData,
+                                 unsigned int flags)
+{
+    struct host_function host = {.callback = callback, .stream = hStream, .data = userData};
+
+    if (flags != 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    return submit_host_function(hStream, host, "cuStreamAddCallback");
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* Device code as far as it is read: which kernels there are, and the sizes of their parameters. */
+#ifndef SIM_IMAGE_H
+#define SIM_IMAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SIM_MAX_PARAMETERS 64
+
+struct sim_parameter {
+    uint16_t offset;
+    uint16_t size_bytes;
+};
+
+/* elf is NULL when the code is text, packed or not code at all. */
+struct sim_image {
+    const unsigned char *elf;
+    size_t elf_bytes;
+    int architecture;
+};
+
+/* Accepts a fat binary, its wrapper, a bare ELF file and anything else. */
+void sim_image_open(struct sim_image *image, const void *code);
+bool sim_image_has_kernel(const struct sim_image *image, const char *name);
+/* Their number, or -1 when the image does not say. */
+int sim_image_parameters(const struct sim_image *image, const char *name,
+                         struct sim_parameter parameters[SIM_MAX_PARAMETERS]);
+
+#endif

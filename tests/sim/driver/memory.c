@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+/* Device memory: plain, pitched, managed and stream-ordered blocks, and questions about them. */
+#include "access.h"
+#include "call.h"
+#include "capture.h"
+#include "config.h"
+#include "context.h"
+#include "pool.h"
+#include "sim_api.h"
+#include "space.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+static void poison(struct sim_block *block)
+{
+    if (sim_config.is_poisoning) {
+        memset(block->payload, 0xa5, block->size_bytes);
+    }
+}
+
+/* What every allocating call checks before it looks at sizes. */
+static CUresult enter_allocation(struct CUctx_st **context_out)
+{
+    CUresult result = sim_enter(context_out);
+
+    return result == CUDA_SUCCESS ? sim_capture_refuse_unsafe() : result;
+}
+
+CUresult sim_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
+{
+    struct CUctx_st *context;
+    uint64_t address;
+    size_t rounded;
+    CUresult result = enter_allocation(&context);
+
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
+    if (dptr == NULL || bytesize == 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (!sim_space_take(context->device, bytesize, &address, &rounded)) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    struct sim_block *block = sim_block_add(address, bytesize, SIM_BLOCK_DEVICE);
+    block->device = context->device;
+    block->context = context;
+    block->rounded_bytes = rounded;
+    block->payload = sim_space_payload(address);
+    poison(block);
+    *dptr = address;
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes,
+                                size_t Height, unsigned int ElementSizeBytes)
+{
+    size_t pitch = (WidthInBytes + 511) & ~(size_t)511;
+
+    if (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (pPitch == NULL || WidthInBytes == 0 || Height == 0 || pitch > SIZE_MAX / Height) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    CUresult result = sim_cuMemAlloc_v2(dptr, pitch * Height);
+    if (result == CUDA_SUCCESS) {
+        *pPitch = pitch;
+    }
+    return result;
+}
+
+CUresult sim_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
+{
+    struct CUctx_st *context;
+    CUresult result = enter_allocation(&context);
+
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
+    if (dptr == NULL || bytesize == 0 ||
+        (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    void *memory = mmap(NULL, bytesize, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    struct sim_block *block = sim_block_add((uint64_t)memory, bytesize, SIM_BLOCK_MANAGED);
+    block->device = context->device;
+    block->context = context;
+    block->payload = memory;
+    block->flags = flags;
+    *dptr = (CUdeviceptr)memory;
+    return CUDA_SUCCESS;
+}
+
+/* Gives the memory back and ends the block. */
+static void release(struct sim_block *block)
+{
+    if (block->kind == SIM_BLOCK_MANAGED || block->kind == SIM_BLOCK_HOST) {
+        munmap(block->payload, block->size_bytes);
+    } else if (block->kind == SIM_BLOCK_POOL) {
+        sim_pool_give(block);
+    } else if (block->kind == SIM_BLOCK_DEVICE) {
+        sim_space_give(block->device, block->node.key, block->rounded_bytes);
+    }
+    sim_block_remove(block);
+}
+
+/* A free waits for the context of the block and for the current one, but for memory in stream order
+ * the program must have seen to it. */
+CUresult sim_cuMemFree_v2(CUdeviceptr dptr)
+{
+    struct CUctx_st *context;
+    CUresult result = enter_allocation(&context);
+
+    if (result != CUDA_SUCCESS || dptr == 0) {
+        return result;
+    }
+    struct sim_block *block = sim_block_find(dptr);
+    if (block == NULL || block->node.key != dptr || block->is_freeing ||
+        (!sim_block_is_on_device(block) && block->kind != SIM_BLOCK_MANAGED)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    block->is_freeing = true;
+    if (block->kind != SIM_BLOCK_POOL) {
+        sim_wait_context(context);
+        if (block->context != context && block->context->is_active) {
+            sim_wait_context(block->context);
+        }
+    }
+    sim_access_forget(block, true);
+    release(block);
+    return context->sticky;
+}
+
+void sim_memory_forget_context(struct CUctx_st *context)
+{
+    struct sim_block *block = sim_block_next(0);
+
+    while (block != NULL) {
+        struct sim_block *next = sim_block_next(block->node.key + 1);
+        if (block->context == context && block->kind != SIM_BLOCK_POOL) {
+            sim_access_forget(block, false);
+            release(block);
+        }
+        block = next;
+    }
+}
+
+static CUresult allocate_async(CUdeviceptr *dptr, size_t bytesize, struct CUmemPoolHandle_st *pool,
+                               struct sim_queue *queue)
+{
+    struct sim_block *block = sim_pool_take(pool, bytesize, queue);
+
+    if (block == NULL) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    poison(block);
+    struct sim_op *op = sim_op_create(queue, "cuMemAllocAsync");
+    sim_op_own(op, block);
+    *dptr = block->node.key;
+    return sim_submit(op);
+}
+
+static CUresult enter_async(CUstream hStream, struct sim_queue **queue_out)
+{
+    CUresult result = sim_enter_stream(hStream, queue_out);
+
+    /* Memory nodes of graphs are not there yet. */
+    if (result == CUDA_SUCCESS && (*queue_out)->capture != NULL) {
+        result = CUDA_ERROR_NOT_SUPPORTED;
+    }
+    return result == CUDA_SUCCESS ? sim_capture_refuse_implicit(*queue_out) : result;
+}
+
+CUresult sim_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
+{
+    struct sim_queue *queue;
+    CUresult result = enter_async(hStream, &queue);
+
+    if (result != CUDA_SUCCESS || dptr == NULL || bytesize == 0) {
+        return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_VALUE;
+    }
+    return allocate_async(dptr, bytesize, sim_pool_of_device(queue->context->device), queue);
+}
+
+CUresult sim_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool,
+                                     CUstream hStream)
+{
+    struct sim_queue *queue;
+    CUresult result = enter_async(hStream, &queue);
+
+    if (result != CUDA_SUCCESS || dptr == NULL || bytesize == 0 || pool == NULL) {
+        return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_VALUE;
+    }
+    return allocate_async(dptr, bytesize, pool, queue);
+}
+
+static void run_free(struct sim_op *op)
+{
+    struct sim_block *block = op->ranges[0].block;
+
+    if (block->is_mapped) {
+        sim_access_forget(block, false);
+    }
+    release(block);
+}
+
+CUresult sim_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
+{
+    struct sim_queue *queue;
+    CUresult result = enter_async(hStream, &queue);
+
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
+    struct sim_block *block = sim_block_find(dptr);
+    if (block == NULL || block->node.key != dptr || block->is_freeing ||
+        !sim_block_is_on_device(block)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    struct sim_op *op = sim_op_create(queue, "cuMemFreeAsync");
+    sim_op_own(op, block);
+    op->run = run_free;
+    block->is_freeing = true;
+    sim_op_hold(op);
+    result = sim_submit(op);
+    if (op->state != SIM_OP_DONE && block->pool != NULL) {
+        sim_pool_expect(block, op);
+    }
+    sim_op_drop(op);
+    return result;
+}
+
+CUresult sim_cuMemGetInfo_v2(size_t *free_out, size_t *total)
+{
+    struct CUctx_st *context;
+    CUresult result = sim_enter(&context);
+
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
+    if (free_out != NULL) {
+        *free_out = sim_space_free_bytes(context->device);
+    }
+    if (total != NULL) {
+        *total = sim_space_total_bytes(context->device);
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr)
+{
+    struct CUctx_st *context;
+    CUresult result = sim_enter(&context);
+
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
+    struct sim_block *block = sim_block_find(dptr);
+    if (block == NULL) {
+        return CUDA_ERROR_NOT_FOUND;
+    }
+    if (pbase != NULL) {
+        *pbase = block->node.key;
+    }
+    if (psize != NULL) {
+        *psize = block->size_bytes;
+    }
+    return CUDA_SUCCESS;
+}
+
+/* The handle names the whole block, also for a pointer into it. */
+CUresult sim_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
+{
+    struct CUctx_st *context;
+    CUresult result = sim_enter(&context);
+
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
+    struct sim_block *block = sim_block_find(dptr);
+    if (pHandle == NULL || block == NULL || block->kind != SIM_BLOCK_DEVICE) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    memset(pHandle, 0, sizeof(*pHandle));
+    memcpy(pHandle->reserved, &block->id, sizeof(block->id));
+    memcpy(pHandle->reserved + 8, &block->node.key, sizeof(block->node.key));
+    memcpy(pHandle->reserved + 16, &block->size_bytes, sizeof(block->size_bytes));
+    return CUDA_SUCCESS;
+}
+
+/* Advice and prefetching move managed memory about; here it is everywhere. */
+CUresult sim_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location,
+                                   unsigned int flags, CUstream hStream)
+{
+    struct sim_queue *queue;
+    CUresult result = sim_enter_stream(hStream, &queue);
+
+    (void)location;
+    (void)flags;
+    if (result == CUDA_SUCCESS && (count == 0 || sim_block_find(devPtr) == NULL)) {
+        result = CUDA_ERROR_INVALID_VALUE;
+    }
+    return result;
+}
+
+CUresult sim_cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
+                                CUstream hStream)
+{
+    CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = dstDevice};
+
+    return sim_cuMemPrefetchAsync_v2(devPtr, count, location, 0, hStream);
+}
+
+CUresult sim_cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
+                            CUmemLocation location)
+{
+    struct CUctx_st *context;
+    CUresult result = sim_enter(&context);
+
+    (void)advice;
+    (void)location;
+    if (result == CUDA_SUCCESS && (count == 0 || sim_block_find(devPtr) == NULL)) {
+        result = CUDA_ERROR_INVALID_VALUE;
+    }
+    return result;
+}

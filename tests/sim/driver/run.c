@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+#include "run.h"
+
+#include "access.h"
+#include "call.h"
+#include "config.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* Ready operations in real time, the earliest end first. */
+static struct sim_op **heap;
+static unsigned heap_count;
+static unsigned heap_room;
+static pthread_cond_t heap_changed;
+static pthread_cond_t op_done = PTHREAD_COND_INITIALIZER;
+static bool is_executor_started;
+/* Virtual time stands where the latest operation ended. */
+static uint64_t virtual_now_ns = 1;
+/* The closure that a thread in virtual time is running, while it runs. */
+static struct sim_op **runnable;
+static unsigned runnable_count;
+static unsigned runnable_room;
+
+uint64_t sim_now_ns(void)
+{
+    struct timespec now;
+
+    if (sim_config.is_virtual) {
+        return virtual_now_ns;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t sim_random(void)
+{
+    static uint64_t state;
+
+    state += 0x9e3779b97f4a7c15u + sim_config.seed;
+    uint64_t value = state;
+    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
+    value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
+    return value ^ (value >> 31);
+}
+
+static void heap_set(unsigned index, struct sim_op *op)
+{
+    heap[index] = op;
+    op->heap_index = index;
+}
+
+static void heap_push(struct sim_op *op)
+{
+    if (heap_count == heap_room) {
+        heap_room = heap_room == 0 ? 64 : heap_room * 2;
+        heap = realloc(heap, heap_room * sizeof(struct sim_op *));
+    }
+    unsigned index = heap_count++;
+    while (index > 0 && heap[(index - 1) / 2]->end_ns > op->end_ns) {
+        heap_set(index, heap[(index - 1) / 2]);
+        index = (index - 1) / 2;
+    }
+    heap_set(index, op);
+}
+
+static struct sim_op *heap_pop(void)
+{
+    struct sim_op *first = heap[0];
+    struct sim_op *last = heap[--heap_count];
+    unsigned index = 0;
+
+    for (;;) {
+        unsigned child = 2 * index + 1;
+        if (child >= heap_count) {
+            break;
+        }
+        if (child + 1 < heap_count && heap[child + 1]->end_ns < heap[child]->end_ns) {
+            child++;
+        }
+        if (heap[child]->end_ns >= last->end_ns) {
+            break;
+        }
+        heap_set(index, heap[child]);
+        index = child;
+    }
+    if (heap_count > 0) {
+        heap_set(index, last);
+    }
+    return first;
+}
+
+static void run_one(struct sim_op *op)
+{
+    op->state = SIM_OP_RUNNING;
+    if (op->run != NULL && !op->is_broken && sim_access_is_live(op)) {
+        if (op->is_host_function) {
+            sim_clock_join(&sim_host_clock, &op->clock);
+            pthread_mutex_unlock(&sim_mutex);
+            sim_call_set_in_host_function(true);
+            op->run(op);
+            sim_call_set_in_host_function(false);
+            pthread_mutex_lock(&sim_mutex);
+        } else {
+            op->run(op);
+        }
+    }
+    if (virtual_now_ns < op->end_ns) {
+        virtual_now_ns = op->end_ns;
+    }
+    sim_op_finish(op);
+    pthread_cond_broadcast(&op_done);
+}
+
+static void *execute(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&sim_mutex);
+    for (;;) {
+        if (heap_count == 0) {
+            pthread_cond_wait(&heap_changed, &sim_mutex);
+            continue;
+        }
+        uint64_t due = heap[0]->end_ns;
+        if (due > sim_now_ns()) {
+            struct timespec until = {(time_t)(due / 1000000000u), (long)(due % 1000000000u)};
+            pthread_cond_timedwait(&heap_changed, &sim_mutex, &until);
+            continue;
+        }
+        run_one(heap_pop());
+    }
+    return NULL;
+}
+
+/* With all signals masked: handlers belong to the program's threads. */
+static void start_executor(void)
+{
+    pthread_condattr_t attributes;
+    pthread_t thread;
+    sigset_t all;
+    sigset_t before;
+
+    is_executor_started = true;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&heap_changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (pthread_create(&thread, NULL, execute, NULL) != 0) {
+        abort();
+    }
+    pthread_detach(thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void sim_run_ready(struct sim_op *op, bool may_run)
+{
+    op->state = SIM_OP_READY;
+    op->end_ns = op->start_ns + op->delay_ns;
+    if (sim_config.is_virtual) {
+        if (op->is_marked) {
+            if (runnable_count == runnable_room) {
+                runnable_room = runnable_room == 0 ? 64 : runnable_room * 2;
+                runnable = realloc(runnable, runnable_room * sizeof(struct sim_op *));
+            }
+            runnable[runnable_count++] = op;
+        }
+        return;
+    }
+    if (may_run && !op->is_host_function && op->end_ns <= sim_now_ns() && heap_count == 0) {
+        run_one(op);
+        return;
+    }
+    if (!is_executor_started) {
+        start_executor();
+    }
+    heap_push(op);
+    pthread_cond_signal(&heap_changed);
+}
+
+/* Marks what target waits for, itself included; leaves the runnable ones in the list. */
+static void mark_closure(struct sim_op *target)
+{
+    struct sim_op **stack = malloc(sizeof(struct sim_op *));
+    unsigned count = 1;
+    unsigned room = 1;
+
+    stack[0] = target;
+    while (count > 0) {
+        struct sim_op *op = stack[--count];
+        if (op->is_marked || op->state == SIM_OP_DONE || op->state == SIM_OP_RUNNING) {
+            continue;
+        }
+        op->is_marked = true;
+        if (op->state == SIM_OP_READY) {
+            sim_run_ready(op, false);
+        }
+        if (count + op->waits_for_count > room) {
+            room = 2 * (count + op->waits_for_count);
+            stack = realloc(stack, room * sizeof(struct sim_op *));
+        }
+        for (unsigned i = 0; i < op->waits_for_count; i++) {
+            stack[count++] = op->waits_for[i];
+        }
+    }
+    free(stack);
+}
+
+/* Runs one of the runnable operations; false when there is none. */
+static bool run_any(void)
+{
+    if (runnable_count == 0) {
+        return false;
+    }
+    unsigned index = (unsigned)(sim_random() % runnable_count);
+    struct sim_op *op = runnable[index];
+    runnable[index] = runnable[--runnable_count];
+    run_one(op);
+    return true;
+}
+
+/* Another thread in virtual time may have taken what this one needs and be in a host function:
+ * then wait for it. The marks of several threads may mix; each runs what is runnable. */
+static void wait_virtual(struct sim_op *op)
+{
+    mark_closure(op);
+    while (op->state != SIM_OP_DONE) {
+        if (!run_any()) {
+            pthread_cond_wait(&op_done, &sim_mutex);
+        }
+    }
+}
+
+void sim_wait(struct sim_op *op)
+{
+    if (op == NULL) {
+        return;
+    }
+    if (sim_config.is_virtual) {
+        wait_virtual(op);
+        return;
+    }
+    while (op->state != SIM_OP_DONE) {
+        pthread_cond_wait(&op_done, &sim_mutex);
+    }
+}
+
+void sim_query_progress(void)
+{
+    if (!sim_config.is_virtual || sim_config.progress == 0 ||
+        sim_random() % sim_config.progress != 0) {
+        return;
+    }
+    for (struct sim_op *op = sim_pending_first(); op != NULL; op = op->next_pending) {
+        if (op->state == SIM_OP_READY && !op->is_marked) {
+            op->is_marked = true;
+            run_one(op);
+            return;
+        }
+    }
+}
+
+void sim_advance_all(void)
+{
+    while (sim_pending_first() != NULL) {
+        struct sim_op *op = sim_pending_first();
+        sim_op_hold(op);
+        sim_wait(op);
+        sim_op_drop(op);
+    }
+}
+
+/* Work that waits in one kind of time is finished in that kind. */
+void sim_set_virtual(bool is_virtual)
+{
+    if (is_virtual != sim_config.is_virtual) {
+        sim_advance_all();
+        if (is_virtual) {
+            virtual_now_ns = sim_now_ns();
+        }
+        sim_config.is_virtual = is_virtual;
+    }
+}

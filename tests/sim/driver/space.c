@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+#include "space.h"
+
+#include "config.h"
+#include "ranges.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+/* used + free chunks: used_bytes counts whole chunks, the room in small ones included. The space is
+ * twice the memory, so that fragments never stand in for a full device. */
+struct space {
+    uint64_t base;
+    char *payload;
+    size_t span_bytes;
+    size_t total_bytes;
+    size_t used_bytes;
+    size_t kept_bytes;
+    struct sim_ranges chunks;
+    struct sim_ranges units;
+};
+
+static struct space spaces[SIM_MAX_DEVICES];
+
+static char *map(size_t size, int protection)
+{
+    void *address = mmap(NULL, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                         0);
+
+    if (address == MAP_FAILED) {
+        return NULL;
+    }
+    madvise(address, size, MADV_DONTDUMP);
+    return address;
+}
+
+static uint64_t round_up(uint64_t value, uint64_t step)
+{
+    return (value + step - 1) / step * step;
+}
+
+bool sim_space_init(void)
+{
+    for (int i = 0; i < sim_config.device_count; i++) {
+        struct space *space = &spaces[i];
+        uint64_t start;
+        uint64_t size;
+        space->total_bytes = sim_config.memory_bytes;
+        space->span_bytes = 2 * sim_config.memory_bytes;
+        char *addresses = map(space->span_bytes + SIM_CHUNK_BYTES, PROT_NONE);
+        char *payload = map(space->span_bytes + SIM_CHUNK_BYTES, PROT_READ | PROT_WRITE);
+        if (addresses == NULL || payload == NULL) {
+            return false;
+        }
+        space->base = round_up((uint64_t)addresses, SIM_CHUNK_BYTES);
+        space->payload = (char *)round_up((uint64_t)payload, SIM_CHUNK_BYTES);
+        sim_ranges_give(&space->chunks, space->base, space->span_bytes, 0, &start, &size);
+    }
+    return true;
+}
+
+static bool take_chunks(struct space *space, size_t size, uint64_t *address_out)
+{
+    if (size > space->total_bytes - space->used_bytes ||
+        !sim_ranges_take(&space->chunks, size, address_out)) {
+        return false;
+    }
+    space->used_bytes += size;
+    space->kept_bytes -= space->kept_bytes < size ? space->kept_bytes : size;
+    return true;
+}
+
+/* Pages stay with the device until there are too many: giving them to the system and getting them
+ * back cleared is what makes large buffers slow. */
+static void give_chunks(struct space *space, uint64_t address, size_t size)
+{
+    uint64_t start;
+    uint64_t joined;
+
+    space->used_bytes -= size;
+    if (space->kept_bytes + size > sim_config.keep_bytes) {
+        madvise(sim_space_payload(address), size, MADV_DONTNEED);
+    } else {
+        space->kept_bytes += size;
+    }
+    sim_ranges_give(&space->chunks, address, size, 0, &start, &joined);
+}
+
+bool sim_space_take(int device, size_t size_bytes, uint64_t *address_out, size_t *rounded_out)
+{
+    struct space *space = &spaces[device];
+    uint64_t start;
+    uint64_t joined;
+
+    if (size_bytes > space->total_bytes) {
+        return false;
+    }
+    if (size_bytes > SIM_CHUNK_BYTES / 2) {
+        *rounded_out = round_up(size_bytes, SIM_CHUNK_BYTES);
+        return take_chunks(space, *rounded_out, address_out);
+    }
+    *rounded_out = round_up(size_bytes, SIM_UNIT_BYTES);
+    if (sim_ranges_take(&space->units, *rounded_out, address_out)) {
+        return true;
+    }
+    if (!take_chunks(space, SIM_CHUNK_BYTES, &start)) {
+        return false;
+    }
+    sim_ranges_give(&space->units, start, SIM_CHUNK_BYTES, SIM_CHUNK_BYTES, &start, &joined);
+    return sim_ranges_take(&space->units, *rounded_out, address_out);
+}
+
+void sim_space_give(int device, uint64_t address, size_t rounded_bytes)
+{
+    struct space *space = &spaces[device];
+    uint64_t start;
+    uint64_t size;
+
+    if (rounded_bytes % SIM_CHUNK_BYTES == 0) {
+        give_chunks(space, address, rounded_bytes);
+        return;
+    }
+    sim_ranges_give(&space->units, address, rounded_bytes, SIM_CHUNK_BYTES, &start, &size);
+    if (size == SIM_CHUNK_BYTES) {
+        sim_ranges_cut(&space->units, start, size);
+        give_chunks(space, start, size);
+    }
+}
+
+size_t sim_space_free_bytes(int device)
+{
+    return spaces[device].total_bytes - spaces[device].used_bytes;
+}
+
+size_t sim_space_total_bytes(int device)
+{
+    return spaces[device].total_bytes;
+}
+
+int sim_space_device_of(uint64_t address)
+{
+    for (int i = 0; i < sim_config.device_count; i++) {
+        if (address - spaces[i].base < spaces[i].span_bytes) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+char *sim_space_payload(uint64_t address)
+{
+    const struct space *space = &spaces[sim_space_device_of(address)];
+
+    return space->payload + (address - space->base);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/* The driver as the runtime finds it: one dlopen, one dlsym, then every function through the
+ * resolver, with the version that introduced it and a flag for the meaning of stream 0. */
+#ifndef RT_DRIVER_H
+#define RT_DRIVER_H
+
+#include "call.h"
+
+#include <cuda.h>
+#include <cudaTypedefs.h>
+
+#define RT_EXPORT __attribute__((visibility("default")))
+
+/* Base name, version. A function the driver lacks is NULL. */
+#define RT_DRIVER_FUNCTIONS(F)                                    \
+    F(cuInit, 2000)                                               \
+    F(cuDriverGetVersion, 2020)                                   \
+    F(cuDeviceGetCount, 2000)                                     \
+    F(cuDeviceGetName, 2000)                                      \
+    F(cuDeviceTotalMem, 3020)                                     \
+    F(cuDeviceGetAttribute, 2000)                                 \
+    F(cuDeviceGetUuid, 11040)                                     \
+    F(cuDeviceGetPCIBusId, 4010)                                  \
+    F(cuDeviceGetByPCIBusId, 4010)                                \
+    F(cuDeviceCanAccessPeer, 4000)                                \
+    F(cuDeviceGetP2PAttribute, 8000)                              \
+    F(cuDevicePrimaryCtxRetain, 7000)                             \
+    F(cuDevicePrimaryCtxReset, 7000)                              \
+    F(cuDevicePrimaryCtxGetState, 7000)                           \
+    F(cuDevicePrimaryCtxSetFlags, 7000)                           \
+    F(cuCtxSetCurrent, 4000)                                      \
+    F(cuCtxGetCurrent, 4000)                                      \
+    F(cuCtxGetDevice, 2000)                                       \
+    F(cuCtxSynchronize, 2000)                                     \
+    F(cuCtxGetStreamPriorityRange, 5050)                          \
+    F(cuCtxSetLimit, 3010)                                        \
+    F(cuCtxGetLimit, 3010)                                        \
+    F(cuCtxGetCacheConfig, 3020)                                  \
+    F(cuCtxSetCacheConfig, 3020)                                  \
+    F(cuCtxResetPersistingL2Cache, 11000)                         \
+    F(cuCtxEnablePeerAccess, 4000)                                \
+    F(cuCtxDisablePeerAccess, 4000)                               \
+    F(cuMemGetInfo, 3020)                                         \
+    F(cuMemAlloc, 3020)                                           \
+    F(cuMemAllocPitch, 3020)                                      \
+    F(cuMemFree, 3020)                                            \
+    F(cuMemAllocManaged, 6000)                                    \
+    F(cuMemHostAlloc, 2020)                                       \
+    F(cuMemFreeHost, 2000)                                        \
+    F(cuMemHostRegister, 6050)                                    \
+    F(cuMemHostUnregister, 4000)                                  \
+    F(cuMemHostGetDevicePointer, 3020)                            \
+    F(cuMemHostGetFlags, 2030)                                    \
+    F(cuPointerGetAttributes, 7000)                               \
+    F(cuIpcGetMemHandle, 4010)                                    \
+    F(cuIpcOpenMemHandle, 11000)                                  \
+    F(cuIpcCloseMemHandle, 4010)                                  \
+    F(cuMemAdvise, 12020)                                         \
+    F(cuDeviceGetDefaultMemPool, 11020)                           \
+    F(cuDeviceGetMemPool, 11020)                                  \
+    F(cuDeviceSetMemPool, 11020)                                  \
+    F(cuMemPoolCreate, 11020)                                     \
+    F(cuMemPoolDestroy, 11020)                                    \
+    F(cuMemPoolSetAttribute, 11020)                               \
+    F(cuMemPoolGetAttribute, 11020)                               \
+    F(cuMemPoolSetAccess, 11020)                                  \
+    F(cuMemPoolGetAccess, 11020)                                  \
+    F(cuMemPoolTrimTo, 11020)                                     \
+    F(cuStreamCreateWithPriority, 5050)                           \
+    F(cuStreamDestroy, 4000)                                      \
+    F(cuEventCreate, 2000)                                        \
+    F(cuEventDestroy, 4000)                                       \
+    F(cuEventQuery, 2000)                                         \
+    F(cuEventSynchronize, 2000)                                   \
+    F(cuEventElapsedTime, 2000)                                   \
+    F(cuGraphDestroy, 10000)                                      \
+    F(cuThreadExchangeStreamCaptureMode, 10010)                   \
+    F(cuLibraryLoadData, 12000)                                   \
+    F(cuLibraryUnload, 12000)                                     \
+    F(cuLibraryGetKernel, 12000)                                  \
+    F(cuLibraryGetGlobal, 12000)                                  \
+    F(cuKernelGetFunction, 12000)                                 \
+    F(cuKernelGetName, 12030)                                     \
+    F(cuFuncGetAttribute, 2020)                                   \
+    F(cuFuncSetAttribute, 9000)                                   \
+    F(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050)          \
+    F(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, 7000) \
+    F(cuOccupancyAvailableDynamicSMemPerBlock, 10020)
+
+/* Base name, version, version of the per-thread form: those that mean a default stream. */
+#define RT_STREAM_FUNCTIONS(F)               \
+    F(cuMemAllocAsync, 11020, 11020)         \
+    F(cuMemAllocFromPoolAsync, 11020, 11020) \
+    F(cuMemFreeAsync, 11020, 11020)          \
+    F(cuMemPrefetchAsync, 12020, 12020)      \
+    F(cuMemcpy, 4000, 7000)                  \
+    F(cuMemcpyAsync, 4000, 7000)             \
+    F(cuMemcpyPeer, 4000, 7000)              \
+    F(cuMemcpyPeerAsync, 4000, 7000)         \
+    F(cuMemcpy2DUnaligned, 3020, 7000)       \
+    F(cuMemcpy2DAsync, 3020, 7000)           \
+    F(cuMemcpy3D, 3020, 7000)                \
+    F(cuMemcpy3DAsync, 3020, 7000)           \
+    F(cuMemsetD8, 3020, 7000)                \
+    F(cuMemsetD8Async, 3020, 7000)           \
+    F(cuMemsetD2D8, 3020, 7000)              \
+    F(cuMemsetD2D8Async, 3020, 7000)         \
+    F(cuStreamSynchronize, 2000, 7000)       \
+    F(cuStreamQuery, 2000, 7000)             \
+    F(cuStreamWaitEvent, 3020, 7000)         \
+    F(cuStreamGetFlags, 5050, 7000)          \
+    F(cuStreamGetPriority, 5050, 7000)       \
+    F(cuStreamGetId, 12000, 12000)           \
+    F(cuStreamGetDevice, 12080, 12080)       \
+    F(cuStreamAddCallback, 5000, 7000)       \
+    F(cuStreamAttachMemAsync, 6000, 7000)    \
+    F(cuStreamSetAttribute, 11000, 11000)    \
+    F(cuStreamGetAttribute, 11000, 11000)    \
+    F(cuStreamBeginCapture, 10010, 10010)    \
+    F(cuStreamEndCapture, 10000, 10000)      \
+    F(cuStreamIsCapturing, 10000, 10000)     \
+    F(cuStreamGetCaptureInfo, 12030, 12030)  \
+    F(cuLaunchHostFunc, 10000, 10000)        \
+    F(cuLaunchKernel, 4000, 7000)            \
+    F(cuLaunchKernelEx, 11060, 11060)        \
+    F(cuLaunchCooperativeKernel, 9000, 9000) \
+    F(cuEventRecord, 2000, 7000)             \
+    F(cuEventRecordWithFlags, 11010, 11010)  \
+    F(cuGraphInstantiateWithFlags, 11040, 0) \
+    F(cuGraphLaunch, 10000, 10000)
+
+/* Forms of 7.0 that the header keeps to itself; NVIDIA's runtime asks for them. */
+typedef PFN_cuDevicePrimaryCtxReset_v11000 PFN_cuDevicePrimaryCtxReset_v7000;
+typedef PFN_cuDevicePrimaryCtxSetFlags_v11000 PFN_cuDevicePrimaryCtxSetFlags_v7000;
+
+struct rt_driver {
+#define RT_FIELD(name, version)               PFN_##name##_v##version name;
+#define RT_STREAM_FIELD(name, version, other) PFN_##name##_v##version name;
+    RT_DRIVER_FUNCTIONS(RT_FIELD)
+    RT_STREAM_FUNCTIONS(RT_STREAM_FIELD)
+#undef RT_FIELD
+#undef RT_STREAM_FIELD
+    PFN_cuGetProcAddress_v12000 cuGetProcAddress;
+};
+
+/* Legacy and per-thread forms. */
+extern struct rt_driver rt_drivers[2];
+
+/* Finds the driver, once. */
+cudaError_t rt_init(void);
+/* And makes a context current for this thread. */
+cudaError_t rt_enter(void);
+int rt_device_count(void);
+/* The table the running call needs. */
+const struct rt_driver *rt_driver(void);
+/* Ends the device's context for all threads. */
+cudaError_t rt_reset(int device);
+
+/* A call of the driver in a context, as the result of a runtime function. */
+#define RT_CALL(name, ...)                                  \
+    do {                                                    \
+        cudaError_t rt_entered = rt_enter();                \
+        if (rt_entered != cudaSuccess) {                    \
+            return rt_entered;                              \
+        }                                                   \
+        if (rt_driver()->name == NULL) {                    \
+            return cudaErrorCallRequiresNewerDriver;        \
+        }                                                   \
+        return (cudaError_t)rt_driver()->name(__VA_ARGS__); \
+    } while (0)
+
+#endif
