@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Messages to the user: one line each, "cca: ...", through one write(2), capped in number. Written
  * only while descriptor 2 is still the file it was when cca_log_init ran (programs close and reuse
- * descriptors); before that nothing is. errno is preserved. Thread-safe, no lock, no malloc; not for signal handlers. */
+ * descriptors); before that nothing is. errno is preserved. Thread-safe, no lock, no malloc; not
+ * for signal handlers. */
 #ifndef CCA_BASE_LOG_H
 #define CCA_BASE_LOG_H
 

@@ -17,7 +17,7 @@ struct cca_sink {
     cca_sink_fn write;
     void *user;
     int fd;
-    int error; /* 0 or the first negative errno */
+    int error;              /* 0 or the first negative errno */
     uint64_t written_bytes; /* passed on so far, without what waits in buf */
     size_t len;
     unsigned char buf[16384];

@@ -10,10 +10,13 @@
 
 #include "base/check.h"
 
-enum { ALIGNMENT = 16, CHUNK_BYTES = 64 << 10, ITEMS_PER_CHUNK_MIN = 8 };
+enum { ALIGNMENT = 16, CHUNK_BYTES = 64 << 10, ITEMS_PER_CHUNK_MIN = 8, RESERVATIONS_MAX = 256 };
 
 static atomic_size_t mapped_bytes;
 static atomic_long fail_countdown;
+
+/* The addresses of live reservations, which mapped_bytes leaves out; 0 = free. */
+static atomic_uintptr_t reservations[RESERVATIONS_MAX];
 
 static size_t round_up(size_t bytes, size_t unit)
 {
@@ -45,14 +48,33 @@ static void *map_pages(size_t bytes, int extra_flags)
     return ptr == MAP_FAILED ? NULL : ptr;
 }
 
-static void unmap_pages(void *ptr, size_t bytes)
+/* False when the table is full: the reservation then counts as mapped. */
+static bool remember_reservation(const void *ptr)
 {
-    int saved_errno = errno;
+    for (int i = 0; i < RESERVATIONS_MAX; i++) {
+        uintptr_t empty = 0;
 
-    if (munmap(ptr, bytes) != 0) {
-        CCA_EXPECT(!"munmap");
+        if (atomic_compare_exchange_strong(&reservations[i], &empty, (uintptr_t)ptr)) {
+            return true;
+        }
     }
-    errno = saved_errno;
+    return false;
+}
+
+static bool forget_reservation(const void *ptr)
+{
+    for (int i = 0; i < RESERVATIONS_MAX; i++) {
+        if (atomic_load_explicit(&reservations[i], memory_order_relaxed) == (uintptr_t)ptr) {
+            atomic_store(&reservations[i], 0);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void count_mapped(size_t bytes)
+{
+    atomic_fetch_add_explicit(&mapped_bytes, round_up(bytes, page_bytes()), memory_order_relaxed);
 }
 
 void *cca_sysmem_map(size_t bytes)
@@ -60,31 +82,35 @@ void *cca_sysmem_map(size_t bytes)
     void *ptr = map_pages(bytes, 0);
 
     if (ptr != NULL) {
-        atomic_fetch_add_explicit(&mapped_bytes, round_up(bytes, page_bytes()),
-                                  memory_order_relaxed);
+        count_mapped(bytes);
+    }
+    return ptr;
+}
+
+void *cca_sysmem_reserve(size_t bytes)
+{
+    void *ptr = map_pages(bytes, MAP_NORESERVE);
+
+    if (ptr != NULL && !remember_reservation(ptr)) {
+        count_mapped(bytes);
     }
     return ptr;
 }
 
 void cca_sysmem_unmap(void *ptr, size_t bytes)
 {
+    int saved_errno = errno;
+
     if (ptr == NULL) {
         return;
     }
-    unmap_pages(ptr, bytes);
-    atomic_fetch_sub_explicit(&mapped_bytes, round_up(bytes, page_bytes()), memory_order_relaxed);
-}
-
-void *cca_sysmem_reserve(size_t bytes)
-{
-    return map_pages(bytes, MAP_NORESERVE);
-}
-
-void cca_sysmem_unreserve(void *ptr, size_t bytes)
-{
-    if (ptr != NULL) {
-        unmap_pages(ptr, bytes);
+    /* Before the kernel can hand the address out again. */
+    if (!forget_reservation(ptr)) {
+        atomic_fetch_sub_explicit(&mapped_bytes, round_up(bytes, page_bytes()),
+                                  memory_order_relaxed);
     }
+    CCA_EXPECT(munmap(ptr, bytes) == 0);
+    errno = saved_errno;
 }
 
 size_t cca_sysmem_mapped_bytes(void)
@@ -205,6 +231,6 @@ void cca_arena_reset(struct cca_arena *arena)
 
 void cca_arena_fini(struct cca_arena *arena)
 {
-    cca_sysmem_unreserve(arena->base, arena->reserved_bytes);
+    cca_sysmem_unmap(arena->base, arena->reserved_bytes);
     *arena = (struct cca_arena){0};
 }

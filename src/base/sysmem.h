@@ -15,11 +15,11 @@ CCA_MUST_CHECK void *cca_sysmem_map(size_t bytes);
 /* Address space whose pages exist once touched and count against nothing before (NORESERVE). */
 CCA_MUST_CHECK void *cca_sysmem_reserve(size_t bytes);
 
-/* Undo map and reserve, each its own; NULL is accepted. `bytes` as given to map or reserve. */
+/* Undoes either; NULL is accepted. `bytes` as given to map or reserve. Thread-safe. */
 void cca_sysmem_unmap(void *ptr, size_t bytes);
-void cca_sysmem_unreserve(void *ptr, size_t bytes);
 
-/* Bytes mapped now by cca_sysmem_map (not reserve), rounded to pages. Thread-safe. */
+/* Bytes mapped now by cca_sysmem_map, rounded to pages. Reservations do not count, but for those
+ * beyond the first few hundred at a time. Thread-safe. */
 size_t cca_sysmem_mapped_bytes(void);
 
 /* For tests: the n-th call of map or reserve from now on fails (1 = the next); 0 = none. */

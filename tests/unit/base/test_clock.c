@@ -2,6 +2,8 @@
 #include "support/test.h"
 
 #include <errno.h>
+#include <signal.h>
+#include <sys/time.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -71,6 +73,32 @@ static void sleep_lasts_at_least_as_long_as_asked(void **state)
     assert_true(cca_clock_ns() - before >= 2000000);
 }
 
+static volatile sig_atomic_t alarms;
+
+static void count_alarm(int number)
+{
+    (void)number;
+    alarms++;
+}
+
+static void interrupted_sleep_goes_on(void **state)
+{
+    const struct itimerval every_ms = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
+    struct sigaction action = {.sa_handler = count_alarm}, old;
+    uint64_t before = cca_clock_ns();
+
+    (void)state;
+    sigaction(SIGALRM, &action, &old);
+    setitimer(ITIMER_REAL, &every_ms, NULL);
+    errno = 17;
+    cca_clock_sleep_us(50000);
+    assert_int_equal(errno, 17);
+    setitimer(ITIMER_REAL, &never, NULL);
+    sigaction(SIGALRM, &old, NULL);
+    assert_true(alarms > 0);
+    assert_true(cca_clock_ns() - before >= 50000000);
+}
+
 static void replaced_clock_is_the_only_time(void **state)
 {
     (void)state;
@@ -89,6 +117,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(wall_time_is_unix_time),
     cmocka_unit_test(wall_time_keeps_distances),
     cmocka_unit_test(sleep_lasts_at_least_as_long_as_asked),
+    cmocka_unit_test(interrupted_sleep_goes_on),
     cmocka_unit_test_teardown(replaced_clock_is_the_only_time, put_real_clock_back),
 };
 

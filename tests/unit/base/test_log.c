@@ -195,7 +195,7 @@ static void speak_in_every_way(void)
 
 static int reuse_descriptor(void)
 {
-    int kept = dup(STDERR_FILENO);
+    int kept = dup(STDERR_FILENO), ends[2];
     FILE *file = tmpfile();
     struct stat st;
 
@@ -208,6 +208,10 @@ static int reuse_descriptor(void)
     CHILD_EXPECT(!cca_log_stderr_is_ours());
     speak_in_every_way();
     CHILD_EXPECT(fstat(STDERR_FILENO, &st) == 0 && st.st_size == 0);
+
+    /* Another pipe differs in its inode alone. */
+    CHILD_EXPECT(pipe(ends) == 0 && dup2(ends[1], STDERR_FILENO) == STDERR_FILENO);
+    CHILD_EXPECT(!cca_log_stderr_is_ours());
 
     CHILD_EXPECT(dup2(kept, STDERR_FILENO) == STDERR_FILENO);
     CHILD_EXPECT(cca_log_stderr_is_ours());

@@ -59,7 +59,7 @@ static void mapped_bytes_counts_whole_pages_of_map_only(void **state)
     assert_non_null(reserved);
     assert_int_equal(cca_sysmem_mapped_bytes() - before, 3 * page());
     cca_sysmem_unmap(a, 1);
-    cca_sysmem_unreserve(reserved, (size_t)64 << 20);
+    cca_sysmem_unmap(reserved, (size_t)64 << 20);
     assert_int_equal(cca_sysmem_mapped_bytes() - before, 2 * page());
     cca_sysmem_unmap(b, page() + 1);
     assert_int_equal(cca_sysmem_mapped_bytes(), before);
@@ -74,7 +74,27 @@ static void reserve_is_usable_to_its_end(void **state)
     assert_non_null(ptr);
     ptr[0] = 1;
     ptr[bytes - 1] = 1;
-    cca_sysmem_unreserve(ptr, bytes);
+    cca_sysmem_unmap(ptr, bytes);
+}
+
+static void reservations_without_number_keep_the_count_balanced(void **state)
+{
+    enum { RESERVATIONS = 1000 };
+    static void *ptrs[RESERVATIONS];
+    size_t before = cca_sysmem_mapped_bytes();
+
+    (void)state;
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < RESERVATIONS; i++) {
+            ptrs[i] = cca_sysmem_reserve(page());
+            assert_non_null(ptrs[i]);
+        }
+        assert_true(cca_sysmem_mapped_bytes() - before < RESERVATIONS * page());
+        for (int i = 0; i < RESERVATIONS; i++) {
+            cca_sysmem_unmap(ptrs[(i * 7) % RESERVATIONS], page());
+        }
+        assert_int_equal(cca_sysmem_mapped_bytes(), before);
+    }
 }
 
 static void unmap_accepts_null(void **state)
@@ -83,7 +103,6 @@ static void unmap_accepts_null(void **state)
 
     (void)state;
     cca_sysmem_unmap(NULL, 4096);
-    cca_sysmem_unreserve(NULL, 4096);
     assert_int_equal(cca_sysmem_mapped_bytes(), before);
 }
 
@@ -263,6 +282,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(map_refuses_zero_and_absurd_sizes),
     cmocka_unit_test(mapped_bytes_counts_whole_pages_of_map_only),
     cmocka_unit_test(reserve_is_usable_to_its_end),
+    cmocka_unit_test(reservations_without_number_keep_the_count_balanced),
     cmocka_unit_test(unmap_accepts_null),
     cmocka_unit_test(fail_nth_fails_exactly_that_call),
     cmocka_unit_test(pool_items_are_zeroed_aligned_and_apart),

@@ -71,8 +71,9 @@ static void sizes_of_another_form_are_refused(void **state)
     static const char *const bad[] = {
         "",    " ",  "K",   "-1",  "+1",    "1.5G",  "1KB", "1B",    "1 K",
         "1Ki", "1P", "0x1", "1Kx", "1KiBs", "1,000", "1MB", "none1", "99999999999999999999x"};
-    static const char *const large[] = {"18446744073709551616", "99999999999999999999999",
-                                        "16777216T", "18014398509481984K", "99999999999999999999G"};
+    static const char *const large[] = {
+        "18446744073709551616",  "99999999999999999999999", "16777216T",
+        "184467440737095516160", "18014398509481984K",      "99999999999999999999G"};
     size_t bytes = 99;
 
     (void)state;
