@@ -77,8 +77,8 @@ struct cca_event {
     uint32_t metadata;        /* id of the user's text, 0 = none */
     uint32_t thread;          /* kernel thread id */
     uint16_t pool;            /* private pool, 0 = default */
-    /* Net change of the free parts of split segments (inactive_split), made by an alloc, a completed
-     * free or a rekey. */
+    /* Net change of the free parts of split segments (inactive_split), made by an alloc, a
+     * completed free or a rekey. */
     int32_t split_count_delta;
     int64_t split_bytes_delta;
 };
