@@ -111,7 +111,8 @@ def is_of(value, kind):
                 and all(is_of(part, int) for part in value))
     if kind is int:
         is_number = isinstance(value, int) and not isinstance(value, bool)
-        return is_number and -2 ** 63 <= value < 2 ** 63
+        # JSON holds handles as they are; in a pickle LONG1 of 8 bytes keeps them in signed 64 bits.
+        return is_number and -2 ** 63 <= value < 2 ** 64
     return isinstance(value, kind)
 
 

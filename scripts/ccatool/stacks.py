@@ -73,11 +73,11 @@ def short(frame):
     return '%s (%s)' % (name, where) if where else name
 
 
-def chain(frames, depth=4):
-    """The innermost program frames in short form; a repeated frame once."""
+def chain(frames, depth):
+    """The innermost program frames in short form, at most `depth`; a repeated frame once."""
     shown = []
     for frame in program_frames(frames):
         text = short(frame)
         if not shown or shown[-1] != text:
             shown.append(text)
-    return shown[:depth] + (['...'] if len(shown) > depth else [])
+    return shown[:depth]

@@ -22,6 +22,7 @@ TAKES_COMMAND = False
 VALUE_OPTIONS = ()
 
 TOP_STACKS = 5
+STACK_DEPTH = 12
 WIDTH = 100
 CAUSES = {'signal': 'on a signal', 'exit': 'at exit', 'oom': 'out of memory', 'api': 'by request'}
 
@@ -185,16 +186,28 @@ def stack_lines(uses, devices, style):
         if not use.frames:
             lines.append('      (no call stack was kept)')
             continue
-        shown = [clean(text) for text in stacks.chain(use.frames)]
+        shown = [clean(text) for text in stacks.chain(use.frames, STACK_DEPTH)]
         lines.append('      ' + style.strong(shortened(shown[0], WIDTH - 6)))
         if shown[1:]:
-            lines.append('      ' + style.faint(shortened('< ' + ' < '.join(shown[1:]), WIDTH - 6)))
+            lines.append('      ' + style.faint(callers_line(shown[1:], WIDTH - 6)))
     rest = uses[TOP_STACKS:]
     if rest:
         lines.append('  %12s  %6s  in %s more' % (
             size(sum(use.bytes for use in rest)), percent(sum(use.bytes for use in rest), total),
             counted(len(rest), 'stack')))
     return lines
+
+
+def callers_line(callers, width):
+    """As many whole callers as fit, the first one shortened where it alone is too long."""
+    line = '< ' + shortened(callers[0], width - 8)
+    for index, caller in enumerate(callers[1:]):
+        more = ' < ' + caller
+        room = width if index + 2 == len(callers) else width - len(' < ...')
+        if len(line) + len(more) > room:
+            return line + ' < ...'
+        line += more
+    return line
 
 
 def wrapped(sentence, first, following, paint):

@@ -170,7 +170,7 @@ class RefusesContent(FolderTest):
         self.refused('oom has an addr')
 
     def test_number_past_64_bits(self):
-        self.trace[0]['size'] = 2 ** 63
+        self.trace[0]['size'] = 2 ** 64
         self.refused('size has the wrong type')
 
     def test_device_with_nothing(self):

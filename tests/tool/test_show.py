@@ -91,6 +91,15 @@ class Show(FolderTest):
         _, out, _ = run_tool('show', '--json', self.write('a.json', json.dumps(data)))
         self.assertEqual(len(json.loads(out)['hints']), 3)
 
+    def test_long_stacks_stay_within_the_width(self):
+        data = golden_data('normal')
+        data['segments'][0]['blocks'][0]['frames'] = [
+            {'name': 'function_%s_%d' % ('x' * (n * 9 % 120), n), 'filename': 'lib.so', 'line': 0}
+            for n in range(40)]
+        _, out, _ = run_tool('show', self.write('a.json', json.dumps(data)))
+        self.assertLessEqual(max(len(line) for line in out.splitlines()[1:]), 100)
+        self.assertIn(' < ...', out)
+
     def test_standard_input(self):
         status, out, _ = run_tool('show', '-', stdin=golden_pickle('normal'))
         self.assertEqual(status, 0)
