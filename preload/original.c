@@ -31,9 +31,11 @@ const char *cca_original_name(enum cca_row row)
     }
 }
 
-/* A loaded object; `path` is empty for the main program. */
+/* A loaded object; `path` is empty for the main program. `unloads`: how many objects the process
+ * had unloaded when this one was seen. */
 struct object {
     uintptr_t start, end;
+    uint64_t unloads;
     char path[PATH_BYTES];
 };
 
@@ -73,6 +75,7 @@ static int match_object(struct dl_phdr_info *info, size_t size, void *user)
     }
     search->object->start = start;
     search->object->end = end;
+    search->object->unloads = info->dlpi_subs;
     memcpy(search->object->path, path, length + 1);
     return 1;
 }
@@ -150,9 +153,12 @@ static CCA_NOINLINE void *look_up_runtime(const struct object *caller, const cha
     return found;
 }
 
-/* An object that called us. An entry is written once, before `module_count` covers it. */
+/* An object that called us; `start`, `end` and `path_hash` are written once, before `module_count`
+ * covers the entry. */
 struct module {
     uintptr_t start, end;
+    uint64_t path_hash;
+    _Atomic uint64_t unloads; /* seen at its place when the process had unloaded so many objects */
     _Atomic(void *) functions[CCA_ROWS];
 };
 
@@ -160,48 +166,84 @@ static struct module modules[MODULES_MAX];
 static _Atomic int module_count;
 static pthread_mutex_t module_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* The newest entry wins: its range may have belonged to an object that was unloaded since. */
+static int read_unloads(struct dl_phdr_info *info, size_t size, void *user)
+{
+    (void)size;
+    *(uint64_t *)user = info->dlpi_subs;
+    return 1;
+}
+
+/* A plug-in that replaces another is often mapped at the same place: an entry holds only as long as
+ * nothing was unloaded since its object was seen there. */
 static struct module *find_module(const void *addr)
 {
     uintptr_t at = (uintptr_t)addr;
+    uint64_t unloads = 0;
+    (void)dl_iterate_phdr(read_unloads, &unloads);
     for (int i = atomic_load_explicit(&module_count, memory_order_acquire) - 1; i >= 0; i--) {
-        if (at >= modules[i].start && at < modules[i].end) {
-            return &modules[i];
+        struct module *module = &modules[i];
+        if (at >= module->start && at < module->end &&
+            atomic_load_explicit(&module->unloads, memory_order_acquire) == unloads) {
+            return module;
         }
     }
     return NULL;
 }
 
-/* Tried only: a forked child may inherit the lock taken, and then does without the cache. */
-static struct module *add_module(const struct object *object)
+static uint64_t hash_text(const char *text)
 {
-    if (pthread_mutex_trylock(&module_lock) != 0) {
+    uint64_t hash = 0xcbf29ce484222325;
+    for (; *text != '\0'; text++) {
+        hash = (hash ^ (unsigned char)*text) * 0x100000001b3;
+    }
+    return hash;
+}
+
+/* Under the lock. */
+static struct module *find_or_add_module(const struct object *object)
+{
+    uint64_t hash = hash_text(object->path);
+    int count = atomic_load_explicit(&module_count, memory_order_relaxed);
+    for (int i = 0; i < count; i++) {
+        if (modules[i].start == object->start && modules[i].end == object->end &&
+            modules[i].path_hash == hash) {
+            return &modules[i];
+        }
+    }
+    if (count == MODULES_MAX) {
         return NULL;
     }
-    struct module *module = find_module((const void *)object->start);
-    int count = atomic_load_explicit(&module_count, memory_order_relaxed);
-    if (module == NULL && count < MODULES_MAX) {
-        module = &modules[count];
-        module->start = object->start;
-        module->end = object->end;
-        atomic_store_explicit(&module_count, count + 1, memory_order_release);
+    modules[count].start = object->start;
+    modules[count].end = object->end;
+    modules[count].path_hash = hash;
+    atomic_store_explicit(&module_count, count + 1, memory_order_release);
+    return &modules[count];
+}
+
+static void remember(const struct object *caller, enum cca_row row, void *found)
+{
+    /* Tried only: a forked child may inherit the lock taken, and then does without the cache. */
+    if (pthread_mutex_trylock(&module_lock) != 0) {
+        return;
+    }
+    struct module *module = find_or_add_module(caller);
+    if (module != NULL) {
+        atomic_store_explicit(&module->functions[row], found, memory_order_release);
+        atomic_store_explicit(&module->unloads, caller->unloads, memory_order_release);
     }
     pthread_mutex_unlock(&module_lock);
-    return module;
 }
 
 static CCA_COLD void *resolve_runtime(enum cca_row row, const void *caller)
 {
     struct object object;
-    if (!find_object_at(caller, &object)) {
-        object = (struct object){0};
+    bool is_known = find_object_at(caller, &object);
+    if (!is_known) {
+        object.path[0] = '\0';
     }
     void *found = look_up_runtime(&object, cca_original_name(row));
-    if (found != NULL && object.end != 0) {
-        struct module *module = add_module(&object);
-        if (module != NULL) {
-            atomic_store_explicit(&module->functions[row], found, memory_order_release);
-        }
+    if (found != NULL && is_known) {
+        remember(&object, row, found);
     }
     return found;
 }
@@ -209,10 +251,9 @@ static CCA_COLD void *resolve_runtime(enum cca_row row, const void *caller)
 void *cca_original_runtime(enum cca_row row, const void *caller)
 {
     struct module *module = find_module(caller);
-    void *found = NULL;
-    if (CCA_LIKELY(module != NULL)) {
-        found = atomic_load_explicit(&module->functions[row], memory_order_acquire);
-    }
+    void *found = module != NULL
+                      ? atomic_load_explicit(&module->functions[row], memory_order_acquire)
+                      : NULL;
     return CCA_LIKELY(found != NULL) ? found : resolve_runtime(row, caller);
 }
 
