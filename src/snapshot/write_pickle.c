@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "snapshot/write_pickle.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <string.h>
 
@@ -40,7 +41,9 @@ enum opcode {
 enum {
     BATCH = 1000, /* the web viewer passes a batch as call arguments, of which there is a limit */
     MAX_DEPTH = 16,
-    SHORT_INDICES = 256 /* of the memo: these are referred to in two bytes, the rest in five */
+    SHORT_INDICES = 256, /* of the memo: these are referred to in two bytes, the rest in five */
+    STAGE_BYTES = 1024,
+    OP_BYTES = 9 /* the longest opcode with a number */
 };
 
 struct level {
@@ -60,6 +63,9 @@ struct pickle {
     struct cca_idmap texts; /* address of a stable text -> 1 + memo index */
     uint32_t *shared;       /* 1 + memo index, by id; NULL when there was no memory */
     size_t shared_count;
+    /* Most opcodes are one or two bytes, a call each would be most of the work. */
+    size_t staged;
+    unsigned char stage[STAGE_BYTES];
 };
 
 static struct pickle *pickle_of(struct cca_writer *writer)
@@ -67,19 +73,46 @@ static struct pickle *pickle_of(struct cca_writer *writer)
     return (struct pickle *)writer;
 }
 
+static void flush_stage(struct pickle *pickle)
+{
+    cca_sink_bytes(pickle->sink, pickle->stage, pickle->staged);
+    pickle->staged = 0;
+}
+
+/* Where the next `bytes`, few, are to be stored. */
+static inline unsigned char *stage_for(struct pickle *pickle, size_t bytes)
+{
+    if (pickle->staged + bytes > STAGE_BYTES) {
+        flush_stage(pickle);
+    }
+    return pickle->stage + pickle->staged;
+}
+
 static void put_op(struct pickle *pickle, enum opcode op)
 {
-    cca_sink_byte(pickle->sink, (unsigned char)op);
+    *stage_for(pickle, 1) = (unsigned char)op;
+    pickle->staged++;
 }
 
 static void put_op_bytes(struct pickle *pickle, unsigned op, uint64_t value, unsigned bytes)
 {
-    unsigned char out[9] = {(unsigned char)op};
+    unsigned char *out = stage_for(pickle, OP_BYTES);
+    uint64_t little_endian = htole64(value);
 
-    for (unsigned i = 0; i < bytes; i++) {
-        out[1 + i] = (unsigned char)(value >> 8 * i);
+    out[0] = (unsigned char)op;
+    memcpy(out + 1, &little_endian, sizeof(little_endian));
+    pickle->staged += 1 + bytes;
+}
+
+static void put_bytes(struct pickle *pickle, const char *bytes, size_t len)
+{
+    if (len > STAGE_BYTES / 2) {
+        flush_stage(pickle);
+        cca_sink_bytes(pickle->sink, bytes, len);
+        return;
     }
-    cca_sink_bytes(pickle->sink, out, 1 + bytes);
+    memcpy(stage_for(pickle, len), bytes, len);
+    pickle->staged += len;
 }
 
 static void put_memo_op(struct pickle *pickle, enum opcode short_op, enum opcode long_op,
@@ -213,17 +246,17 @@ static void put_clean_text(struct pickle *pickle, const char *text)
     put_op_bytes(pickle, OP_BINUNICODE, clean_len, 4);
     if (clean_len == len) {
         /* A bad byte always makes the text longer. */
-        cca_sink_bytes(pickle->sink, text, len);
+        put_bytes(pickle, text, len);
         return;
     }
     for (size_t at = 0; at < len;) {
         size_t bytes = cca_utf8_sequence(text + at, len - at);
 
         if (bytes > 0) {
-            cca_sink_bytes(pickle->sink, text + at, bytes);
+            put_bytes(pickle, text + at, bytes);
             at += bytes;
         } else {
-            cca_sink_bytes(pickle->sink, CCA_UTF8_REPLACEMENT, CCA_UTF8_REPLACEMENT_BYTES);
+            put_bytes(pickle, CCA_UTF8_REPLACEMENT, CCA_UTF8_REPLACEMENT_BYTES);
             at++;
         }
     }
@@ -287,7 +320,8 @@ static void put_double(struct cca_writer *writer, double value)
 
     begin_value(pickle_of(writer));
     memcpy(&bits, &value, sizeof(bits));
-    put_op_bytes(pickle_of(writer), OP_BINFLOAT, __builtin_bswap64(bits), 8);
+    /* The one number that is stored big end first. */
+    put_op_bytes(pickle_of(writer), OP_BINFLOAT, le64toh(htobe64(bits)), 8);
 }
 
 static void put_bool(struct cca_writer *writer, bool value)
@@ -358,4 +392,5 @@ void cca_write_pickle(struct cca_model *model, struct cca_sink *sink)
     put_op_bytes(&pickle, OP_PROTO, 2, 1);
     cca_walk_model(model, &pickle.writer);
     put_op(&pickle, OP_STOP);
+    flush_stage(&pickle);
 }
