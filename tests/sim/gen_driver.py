@@ -38,7 +38,7 @@ def candidates(name):
     """Whose body may serve this name: its own, the plain form, the next version of equal shape."""
     found = [name]
     base = plain(name)
-    if base != name and base in functions and functions[base] == functions[name]:
+    if base != name and base in functions:
         found.append(base)
     newer = base + '_v2'
     if newer in functions and functions[newer] == functions[base]:

@@ -17,6 +17,7 @@ struct access {
     unsigned slot;
     uint64_t number;
     bool is_write;
+    bool is_birth;
     struct sim_party party;
 };
 
@@ -122,13 +123,14 @@ void sim_op_mention(struct sim_op *op, uint64_t address)
     add_range(op, range);
 }
 
-void sim_op_own(struct sim_op *op, struct sim_block *block)
+void sim_op_own(struct sim_op *op, struct sim_block *block, bool is_birth)
 {
     struct sim_range range = {.address = block->node.key,
                               .size_bytes = block->size_bytes,
                               .pitch_bytes = block->size_bytes,
                               .rows = 1,
                               .is_write = true,
+                              .is_birth = is_birth,
                               .payload = block->payload,
                               .block = block};
 
@@ -158,7 +160,7 @@ static void sweep(void)
     sweep_at = 2 * access_count + 4096;
 }
 
-static void remember(const struct sim_op *op, uint64_t start, uint64_t end, bool is_write)
+static struct access *remember(const struct sim_op *op, uint64_t start, uint64_t end, bool is_write)
 {
     static uint64_t next_tie;
     struct access *access = calloc(1, sizeof(*access));
@@ -174,10 +176,13 @@ static void remember(const struct sim_op *op, uint64_t start, uint64_t end, bool
     if (++access_count > sweep_at) {
         sweep();
     }
+    return access;
 }
 
-static void check_bytes(struct sim_op *op, uint64_t start, uint64_t end, bool is_write)
+static void check_bytes(struct sim_op *op, uint64_t start, uint64_t end,
+                        const struct sim_range *range)
 {
+    bool is_write = range->is_write;
     const struct sim_clock *clock = &op->queue->clock;
     struct sim_node *node = sim_tree_overlap(accesses, start, end);
 
@@ -197,7 +202,7 @@ static void check_bytes(struct sim_op *op, uint64_t start, uint64_t end, bool is
         }
         node = next;
     }
-    remember(op, start, end, is_write);
+    remember(op, start, end, is_write)->is_birth = range->is_birth;
 }
 
 void sim_access_check(struct sim_op *op)
@@ -210,7 +215,7 @@ void sim_access_check(struct sim_op *op)
         }
         for (size_t row = 0; row < range->rows; row++) {
             uint64_t start = range->address + row * range->pitch_bytes;
-            check_bytes(op, start, start + range->size_bytes, range->is_write);
+            check_bytes(op, start, start + range->size_bytes, range);
         }
     }
 }
@@ -237,7 +242,8 @@ void sim_access_forget(struct sim_block *block, bool is_checked)
     while (node != NULL) {
         struct access *access = (struct access *)node;
         struct sim_node *next = sim_tree_overlap_next(accesses, node, start, end);
-        if (is_checked && !sim_clock_has(&sim_host_clock, access->slot, access->number)) {
+        if (is_checked && !access->is_birth &&
+            !sim_clock_has(&sim_host_clock, access->slot, access->number)) {
             struct sim_party party = {.name = sim_call_name(),
                                       .caller = sim_call_caller(),
                                       .start = start,

@@ -16,7 +16,7 @@ void sim_op_reach_rows(struct sim_op *op, uint64_t address, size_t size_bytes, s
 /* The address is only known to be used somehow. */
 void sim_op_mention(struct sim_op *op, uint64_t address);
 /* The operation ends the block's life or begins it: all of its bytes. */
-void sim_op_own(struct sim_op *op, struct sim_block *block);
+void sim_op_own(struct sim_op *op, struct sim_block *block, bool is_birth);
 
 /* Judges op, which has its number but is not yet in its queue's clock, and remembers its ranges. */
 void sim_access_check(struct sim_op *op);

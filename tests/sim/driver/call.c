@@ -2,6 +2,7 @@
 #include "call.h"
 
 #include "config.h"
+#include "context.h"
 #include "violation.h"
 
 #include <fcntl.h>
@@ -183,12 +184,12 @@ void sim_call_set_in_host_function(bool is_inside)
     is_in_host_function = is_inside;
 }
 
-/* A child has no executor and no device. Its copy of the mutex may be locked by a thread that it
- * does not have. */
+/* A child of a process that has used the driver may not; there is no executor and the mutex may be
+ * locked by a thread that it does not have. One forked earlier is as good as new. */
 static void after_fork_in_child(void)
 {
     pthread_mutex_init(&sim_mutex, NULL);
-    is_forked_child = true;
+    is_forked_child = sim_is_initialized;
 }
 
 /* The path with %p replaced by the process id. */

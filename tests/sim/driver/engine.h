@@ -28,6 +28,7 @@ struct sim_range {
     size_t pitch_bytes;
     size_t rows;
     bool is_write;
+    bool is_birth;
     char *payload;
     struct sim_block *block;
 };

@@ -156,3 +156,23 @@ int sim_image_parameters(const struct sim_image *image, const char *name,
     }
     return count;
 }
+
+size_t sim_image_variable_bytes(const struct sim_image *image, const char *name)
+{
+    Elf64_Shdr symbols;
+    Elf64_Shdr names;
+
+    if (image->elf == NULL || !find_section(image, ".symtab", "", &symbols) ||
+        !find_section(image, ".strtab", "", &names)) {
+        return 0;
+    }
+    for (size_t at = 0; at + sizeof(Elf64_Sym) <= symbols.sh_size; at += sizeof(Elf64_Sym)) {
+        Elf64_Sym symbol;
+        memcpy(&symbol, image->elf + symbols.sh_offset + at, sizeof(symbol));
+        const char *found = (const char *)image->elf + names.sh_offset + symbol.st_name;
+        if (ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT && strcmp(found, name) == 0) {
+            return symbol.st_size;
+        }
+    }
+    return 0;
+}

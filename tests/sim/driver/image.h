@@ -27,5 +27,7 @@ bool sim_image_has_kernel(const struct sim_image *image, const char *name);
 /* Their number, or -1 when the image does not say. */
 int sim_image_parameters(const struct sim_image *image, const char *name,
                          struct sim_parameter parameters[SIM_MAX_PARAMETERS]);
+/* The size of a variable of the image, or 0. */
+size_t sim_image_variable_bytes(const struct sim_image *image, const char *name);
 
 #endif

@@ -161,7 +161,7 @@ static CUresult allocate_async(CUdeviceptr *dptr, size_t bytesize, struct CUmemP
     }
     poison(block);
     struct sim_op *op = sim_op_create(queue, "cuMemAllocAsync");
-    sim_op_own(op, block);
+    sim_op_own(op, block, true);
     *dptr = block->node.key;
     return sim_submit(op);
 }
@@ -224,7 +224,7 @@ CUresult sim_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
         return CUDA_ERROR_INVALID_VALUE;
     }
     struct sim_op *op = sim_op_create(queue, "cuMemFreeAsync");
-    sim_op_own(op, block);
+    sim_op_own(op, block, false);
     op->run = run_free;
     block->is_freeing = true;
     sim_op_hold(op);

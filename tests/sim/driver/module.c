@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct CUmod_st *module_of(const void *handle)
+struct CUmod_st *sim_module_of(const void *handle)
 {
     struct CUmod_st *module = (struct CUmod_st *)handle;
 
@@ -123,12 +123,12 @@ CUresult sim_cuModuleUnload(CUmodule hmod)
     struct CUctx_st *context;
     CUresult result = sim_enter(&context);
 
-    return result == CUDA_SUCCESS ? unload(module_of(hmod)) : result;
+    return result == CUDA_SUCCESS ? unload(sim_module_of(hmod)) : result;
 }
 
 CUresult sim_cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)
 {
-    return get_kernel(module_of(hmod), name, (struct sim_kernel **)hfunc);
+    return get_kernel(sim_module_of(hmod), name, (struct sim_kernel **)hfunc);
 }
 
 CUresult sim_cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
@@ -139,7 +139,7 @@ CUresult sim_cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 
 CUresult sim_cuModuleGetFunctionCount(unsigned int *count, CUmodule mod)
 {
-    struct CUmod_st *module = module_of(mod);
+    struct CUmod_st *module = sim_module_of(mod);
 
     if (count == NULL || module == NULL) {
         return CUDA_ERROR_INVALID_VALUE;
@@ -169,17 +169,17 @@ CUresult sim_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_optio
 
 CUresult sim_cuLibraryUnload(CUlibrary library)
 {
-    return unload(module_of(library));
+    return unload(sim_module_of(library));
 }
 
 CUresult sim_cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name)
 {
-    return get_kernel(module_of(library), name, (struct sim_kernel **)pKernel);
+    return get_kernel(sim_module_of(library), name, (struct sim_kernel **)pKernel);
 }
 
 CUresult sim_cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
 {
-    if (pMod == NULL || module_of(library) == NULL) {
+    if (pMod == NULL || sim_module_of(library) == NULL) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     *pMod = (CUmodule)library;

@@ -15,6 +15,7 @@ struct CUmod_st {
     unsigned magic;
     struct sim_image image;
     struct sim_kernel *kernels;
+    struct sim_variable *variables;
 };
 
 /* What stands behind CUfunction and CUkernel alike. parameter_count is -1 when nobody knows it. */
@@ -30,6 +31,7 @@ struct sim_kernel {
 };
 
 /* NULL when the handle is not one. */
+struct CUmod_st *sim_module_of(const void *handle);
 struct sim_kernel *sim_kernel_of(const void *handle);
 
 #endif
