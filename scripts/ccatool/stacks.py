@@ -53,6 +53,10 @@ def program_frames(frames):
     kept = list(frames)
     while kept and PLUMBING.match(os.path.basename(kept[0][1])):
         kept.pop(0)
+    for index, frame in enumerate(kept):
+        if plain_name(frame[0]) == 'main':
+            del kept[index + 1:]
+            break
     kept = [frame for frame in kept if not FRAME_NAMES_HIDDEN.search(plain_name(frame[0]))]
     return kept or list(frames)
 
