@@ -285,8 +285,8 @@ static void wait_tails(struct CUctx_st *context, bool is_all)
             sim_op_hold(queue->tail);
         }
     }
+    sim_wait_many(tails, count);
     for (unsigned i = 0; i < count; i++) {
-        sim_wait(tails[i]);
         sim_op_drop(tails[i]);
     }
     free(tails);

@@ -103,8 +103,9 @@ void sim_enqueue(struct sim_op *op);
 /* Would an operation put into the queue now run before enqueue returns? */
 bool sim_queue_is_idle(const struct sim_queue *queue);
 
-/* Waits until op is done (NULL: nothing to do). Lets go of the lock. */
+/* Waits until the operations are done; the caller holds them. Lets go of the lock. */
 void sim_wait(struct sim_op *op);
+void sim_wait_many(struct sim_op *const *ops, unsigned count);
 /* Waits for all work so far, and takes its end for known. */
 void sim_wait_queue(struct sim_queue *queue);
 void sim_wait_context(struct CUctx_st *context);

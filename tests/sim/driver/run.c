@@ -224,11 +224,28 @@ static bool run_any(void)
 
 /* Another thread in virtual time may have taken what this one needs and be in a host function:
  * then wait for it. The marks of several threads may mix; each runs what is runnable. */
-static void wait_virtual(struct sim_op *op)
+static void wait_virtual(struct sim_op *const *ops, unsigned count)
 {
-    mark_closure(op);
-    while (op->state != SIM_OP_DONE) {
-        if (!run_any()) {
+    for (unsigned i = 0; i < count; i++) {
+        mark_closure(ops[i]);
+    }
+    for (unsigned i = 0; i < count; i++) {
+        while (ops[i]->state != SIM_OP_DONE) {
+            if (!run_any()) {
+                pthread_cond_wait(&op_done, &sim_mutex);
+            }
+        }
+    }
+}
+
+void sim_wait_many(struct sim_op *const *ops, unsigned count)
+{
+    if (sim_config.is_virtual) {
+        wait_virtual(ops, count);
+        return;
+    }
+    for (unsigned i = 0; i < count; i++) {
+        while (ops[i]->state != SIM_OP_DONE) {
             pthread_cond_wait(&op_done, &sim_mutex);
         }
     }
@@ -236,16 +253,7 @@ static void wait_virtual(struct sim_op *op)
 
 void sim_wait(struct sim_op *op)
 {
-    if (op == NULL) {
-        return;
-    }
-    if (sim_config.is_virtual) {
-        wait_virtual(op);
-        return;
-    }
-    while (op->state != SIM_OP_DONE) {
-        pthread_cond_wait(&op_done, &sim_mutex);
-    }
+    sim_wait_many(&op, 1);
 }
 
 void sim_query_progress(void)
@@ -265,12 +273,18 @@ void sim_query_progress(void)
 
 void sim_advance_all(void)
 {
-    while (sim_pending_first() != NULL) {
-        struct sim_op *op = sim_pending_first();
+    unsigned count = 0;
+    struct sim_op **ops = calloc(sim_pending() + 1, sizeof(struct sim_op *));
+
+    for (struct sim_op *op = sim_pending_first(); op != NULL; op = op->next_pending) {
         sim_op_hold(op);
-        sim_wait(op);
-        sim_op_drop(op);
+        ops[count++] = op;
     }
+    sim_wait_many(ops, count);
+    for (unsigned i = 0; i < count; i++) {
+        sim_op_drop(ops[i]);
+    }
+    free(ops);
 }
 
 /* Work that waits in one kind of time is finished in that kind. */
