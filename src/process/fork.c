@@ -78,6 +78,17 @@ static void go_quiet(struct cca_process *process, struct cca_allocator *allocato
     atomic_store_explicit(&process->dumps.pending, NULL, memory_order_relaxed);
 }
 
+/* The thread that forked is the one that holds the locks on both sides; only what it could not have
+ * in time belongs to a thread that the child lacks. */
+static void drop_dump_lock(struct cca_process *process)
+{
+    if (holds_dumps) {
+        cca_lock_drop(&process->dumps.lock);
+    } else {
+        cca_lock_reset(&process->dumps.lock);
+    }
+}
+
 static void child(void)
 {
     struct cca_process *process = cca_process_state();
@@ -97,8 +108,8 @@ static void child(void)
         cca_identity_renew(&process->identity);
     }
     if (holds_process) {
-        cca_lock_reset(&process->dumps.lock);
-        cca_lock_reset(&process->lock);
+        drop_dump_lock(process);
+        cca_lock_drop(&process->lock);
     }
     holds_process = holds_dumps = false;
     cca_process_forget_thread();

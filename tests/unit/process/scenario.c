@@ -15,6 +15,17 @@
 #include "base/reentry.h"
 #include "process/process.h"
 
+#if defined(__SANITIZE_THREAD__)
+#define UNDER_THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define UNDER_THREAD_SANITIZER 1
+#endif
+#endif
+#ifndef UNDER_THREAD_SANITIZER
+#define UNDER_THREAD_SANITIZER 0
+#endif
+
 static const char messages_name[] = "../messages";
 
 static _Atomic uint64_t next_address = 0x7f0000000000;
@@ -204,6 +215,10 @@ static void set_variables(const char *const *variables)
                 is_found = true;
             }
         }
+    }
+    /* libunwind takes a mutex when a thread ends, after the sanitizer has let go of the thread. */
+    if (UNDER_THREAD_SANITIZER) {
+        setenv("CCA_UNWINDER", "none", 1);
     }
     for (; variables != NULL && *variables != NULL; variables++) {
         putenv((char *)(uintptr_t)*variables);

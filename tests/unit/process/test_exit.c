@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
@@ -169,6 +170,7 @@ static void *allocate_for_ever(void *heap)
 {
     for (;;) {
         hook_free(hook_alloc(heap, 4096));
+        sched_yield();
     }
     return NULL;
 }
@@ -191,7 +193,7 @@ static void other_threads_may_allocate_during_exit(void **state)
     static const char *const variables[] = {"CCA_MAX_ENTRIES=1000", NULL};
 
     (void)state;
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < 5; i++) {
         struct outcome outcome = run_scenario(leave_among_threads, variables);
 
         assert_int_equal(outcome.status, 0);

@@ -2,6 +2,7 @@
 #include "support/test.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -91,6 +92,7 @@ static void *allocate_steadily(void *heap)
 
         hook_free(large);
         hook_free(small);
+        sched_yield();
     }
     return NULL;
 }

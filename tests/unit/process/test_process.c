@@ -22,7 +22,7 @@ static int open_descriptors(void)
 
 static void load_only(void)
 {
-    int descriptors = open_descriptors();
+    int descriptors = open_descriptors(), threads = count_entries("/proc/self/task");
 
     errno = ENOTTY;
     cca_process_load();
@@ -30,7 +30,7 @@ static void load_only(void)
     CHECK(cca_process_is_active());
     CHECK(cca_process_allocator() == NULL);
     CHECK(open_descriptors() == descriptors);
-    CHECK(count_entries("/proc/self/task") == 1);
+    CHECK(count_entries("/proc/self/task") == threads);
 }
 
 static void load_leaves_no_thread_file_or_output(void **state)
@@ -46,11 +46,13 @@ static void load_leaves_no_thread_file_or_output(void **state)
 
 static void load_off(void)
 {
+    int threads = count_entries("/proc/self/task");
+
     cca_process_load();
     CHECK(!cca_process_is_active());
     cca_process_context_is_up(13000, 13000);
     CHECK(cca_process_allocator() == NULL);
-    CHECK(count_entries("/proc/self/task") == 1);
+    CHECK(count_entries("/proc/self/task") == threads);
 }
 
 static void mode_off_does_nothing_at_all(void **state)
@@ -114,7 +116,7 @@ static void *describe_here(void *user)
 {
     struct cca_request *request = user;
 
-    cca_process_describe(request, false, 0);
+    cca_process_describe(request, true, 0);
     return NULL;
 }
 
@@ -161,11 +163,12 @@ static void describe_all(void)
 static void stacks_follow_the_settings(void **state)
 {
     static const char *const none[] = {"CCA_CONTEXT=none", NULL};
-    static const char *const all[] = {"CCA_CONTEXT=all", NULL};
+    static const char *const by_default[] = {"CCA_UNWINDER=auto", NULL};
+    static const char *const all[] = {"CCA_CONTEXT=all", "CCA_UNWINDER=auto", NULL};
     static const char *const no_unwinder[] = {"CCA_UNWINDER=none", NULL};
 
     (void)state;
-    assert_int_equal(run_scenario(describe_default, NULL).status, 0);
+    assert_int_equal(run_scenario(describe_default, by_default).status, 0);
     assert_int_equal(run_scenario(describe_none, none).status, 0);
     assert_int_equal(run_scenario(describe_all, all).status, 0);
     assert_int_equal(run_scenario(describe_none, no_unwinder).status, 0);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -199,6 +200,7 @@ static void *allocate_steadily(void *heap)
         for (size_t i = 0; i < 16; i++) {
             hook_free(addrs[i]);
         }
+        sched_yield();
     }
     return NULL;
 }
