@@ -53,8 +53,8 @@ static CCA_COLD enum up bring_up(const struct cca_cuda_table *table, CUcontext c
 {
     struct cca_cuda_identity identity;
     struct cca_device device;
-    if (cca_cuda_identify(table, ctx, &identity).kind != CCA_OK) {
-        return UP_NO;
+    if (cca_cuda_identify(table, ctx, &identity).kind != CCA_OK || !identity.is_primary_active) {
+        return UP_NO; /* a handle that survived a reset, too */
     }
     if (!identity.is_primary) {
         return UP_FOREIGN;
@@ -72,11 +72,23 @@ static CCA_COLD enum up bring_up(const struct cca_cuda_table *table, CUcontext c
     return *heap_out != NULL ? UP_YES : UP_FOREIGN;
 }
 
-int cca_context_device(const void *caller)
+static int driver_device(const struct cca_cuda_table *table)
+{
+    CUdevice device = -1;
+    return table != NULL && table->ctx_get_device(&device) == CUDA_SUCCESS ? device : -1;
+}
+
+static int runtime_device(const void *caller)
 {
     cudaGetDevice_fn get = (cudaGetDevice_fn)cca_original_runtime(CCA_ROW_cudaGetDevice, caller);
     int device = -1;
     return get != NULL && get(&device) == CUDA_SUCCESS ? device : -1;
+}
+
+int cca_context_device(const void *caller)
+{
+    int device = must_ask ? -1 : driver_device(cca_original_table());
+    return device >= 0 ? device : runtime_device(caller);
 }
 
 /* After cudaSetDevice: the current context is that of the runtime's device. Asked until it is. */
@@ -85,8 +97,8 @@ static bool device_agrees(const struct cca_cuda_table *table, const void *caller
     if (CCA_LIKELY(!must_ask)) {
         return true;
     }
-    CUdevice device = -1;
-    if (table->ctx_get_device(&device) != CUDA_SUCCESS || device != cca_context_device(caller)) {
+    int device = driver_device(table);
+    if (device < 0 || device != runtime_device(caller)) {
         return false;
     }
     must_ask = false;
@@ -192,7 +204,7 @@ struct cca_stream_place cca_context_for_stream(const void *caller, void *stream_
     struct cca_stream_place place = {CCA_STREAM_OTHER, NULL, CCA_KEY_READY};
     struct cca_heap *current = cca_context_for_alloc(caller);
     const struct cca_cuda_table *table = cca_original_table();
-    if (table == NULL || !cca_context_exists()) {
+    if (table == NULL || (current == NULL && !cca_context_exists())) {
         return place;
     }
     if (!cca_cuda_table_has_stream_ids(table)) {

@@ -48,7 +48,7 @@ struct cca_stream_place cca_context_for_stream(const void *caller, void *stream,
 /* A stream that is about to be destroyed: only what is known already, nothing is started. */
 struct cca_stream_place cca_context_of_known_stream(void *stream);
 
-/* The device that the caller's runtime has made current, or -1. */
+/* The device that a call of this caller's runtime would act on, or -1. */
 int cca_context_device(const void *caller);
 
 /* Whether the primary context of a device is up; true when the driver does not say. */

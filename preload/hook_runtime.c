@@ -91,10 +91,11 @@ static enum cca_status_kind serve(enum cca_row row, struct cca_heap *heap,
     if (CCA_LIKELY(status.kind == CCA_OK)) {
         *ptr = (void *)(uintptr_t)addr;
         cca_hook_count(row, CCA_COVERAGE_SERVED);
-    } else if (status.kind == CCA_NO_MEMORY) {
+        return CCA_OK;
+    }
+    cca_hook_count(row, CCA_COVERAGE_PASSED);
+    if (status.kind == CCA_NO_MEMORY) {
         cca_process_out_of_memory(heap, request);
-    } else {
-        cca_hook_count(row, CCA_COVERAGE_PASSED);
     }
     return status.kind;
 }

@@ -266,7 +266,7 @@ static CUresult ask_for_primary(const struct cca_cuda_table *table, CUcontext ct
     }
     if (result == CUDA_SUCCESS) {
         /* A CUdevice is the ordinal: cuDeviceGet hands back the number it was given. */
-        *identity_out = (struct cca_cuda_identity){primary == ctx, device};
+        *identity_out = (struct cca_cuda_identity){primary == ctx, is_active != 0, device};
     }
     return result;
 }

@@ -38,7 +38,8 @@ int cca_cuda_device_open(struct cca_cuda_contexts *contexts, const struct cca_cu
                          CUcontext ctx, int ordinal, struct cca_device *device_out) CCA_MUST_CHECK;
 
 struct cca_cuda_identity {
-    bool is_primary; /* the primary context of its device, and active */
+    bool is_primary;        /* the primary context of its device, and that is active */
+    bool is_primary_active; /* of that device, whichever context was asked about */
     int ordinal;
 };
 

@@ -248,6 +248,7 @@ static void a_context_is_identified_by_its_devices_primary_one(void **state)
     make_current(NULL);
     assert_int_equal(cca_cuda_identify(fake_driver_table(), FAKE_CTX(1), &identity).kind, CCA_OK);
     assert_true(identity.is_primary);
+    assert_true(identity.is_primary_active);
     assert_int_equal(identity.ordinal, 3);
     assert_int_equal(cca_cuda_identify(fake_driver_table(), FAKE_CTX(2), &identity).kind, CCA_OK);
     assert_false(identity.is_primary);
@@ -261,6 +262,7 @@ static void an_inactive_primary_context_is_not_created(void **state)
     fake.is_active = 0;
     assert_int_equal(cca_cuda_identify(fake_driver_table(), FAKE_CTX(1), &identity).kind, CCA_OK);
     assert_false(identity.is_primary);
+    assert_false(identity.is_primary_active);
     assert_string_equal(fake.called, "cuDevicePrimaryCtxGetState");
 }
 
