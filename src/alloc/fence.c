@@ -173,6 +173,7 @@ static void complete(struct cca_heap *heap, struct cca_fence *fence)
     }
     if (fence->rekeys) {
         cca_heap_rekey(heap, fence->rekey_key, fence->rekey_before, now_ns);
+        heap->is_reclaiming &= fence->rekey_key != CCA_KEY_READY;
     }
     make_idle(heap, fence);
 }
@@ -321,20 +322,24 @@ static void join(struct cca_heap *heap, struct cca_block *block)
     }
 }
 
+/* A deliberate defect for the test that must catch it. */
+#ifdef CCA_SABOTAGE_NO_FENCE
+static const bool is_fence_left_out = true;
+#else
+static const bool is_fence_left_out = false;
+#endif
+
 void cca_fence_block(struct cca_heap *heap, struct cca_block *block, bool waits)
 {
-#ifdef CCA_SABOTAGE_NO_FENCE
-    (void)waits;
-    cca_heap_complete_free(heap, block, CCA_KEY_READY, cca_clock_ns());
-#else
-    if (!heap->device.has_context_events) {
+    if (is_fence_left_out) {
+        cca_heap_complete_free(heap, block, CCA_KEY_READY, cca_clock_ns());
+    } else if (!heap->device.has_context_events) {
         wait_for_context(heap, block);
     } else if (waits) {
         wait_for_block(heap, block);
     } else {
         join(heap, block);
     }
-#endif
 }
 
 /* A closed fence with a rekey order, recorded and queued. NULL when that is not possible now, or
@@ -369,6 +374,36 @@ void cca_fence_rekey(struct cca_heap *heap, cca_key key)
     } else if (synchronize(heap) && heap->generation == generation && heap->rekeys) {
         cca_heap_rekey(heap, key, before, cca_clock_ns());
     }
+}
+
+static bool streams_hold_free_blocks(const struct cca_heap *heap)
+{
+    for (int small = 0; small < 2; small++) {
+        const struct cca_block *first = cca_block_pool_first(&heap->pools[small]);
+        if (first != NULL && first->key != CCA_KEY_READY) { /* READY sorts last */
+            return true;
+        }
+    }
+    return false;
+}
+
+bool cca_fence_reclaim(struct cca_heap *heap)
+{
+    if (!heap->rekeys || heap->is_reclaiming || !heap->device.has_context_events ||
+        !streams_hold_free_blocks(heap)) {
+        return false;
+    }
+    uint64_t generation = heap->generation;
+    heap->is_reclaiming = true;
+    bool is_queued = queue_rekey(heap, CCA_KEY_READY) != NULL;
+    if (heap->generation != generation) {
+        return false;
+    }
+    heap->is_reclaiming = is_queued;
+    if (is_queued) {
+        cca_fence_poll(heap, CCA_FENCE_ALL);
+    }
+    return is_queued && heap->generation == generation && !heap->is_reclaiming;
 }
 
 /* Frees whose record was not possible at the time get their fence now, if it is possible by now. */
@@ -516,5 +551,5 @@ void cca_fence_drop_all(struct cca_heap *heap)
         cca_list_remove(link);
     }
     heap->open_fence = NULL;
-    heap->is_polling = false;
+    heap->is_polling = heap->is_reclaiming = false;
 }

@@ -51,6 +51,11 @@ void cca_fence_block(struct cca_heap *heap, struct cca_block *block, bool waits)
  * is over. */
 void cca_fence_rekey(struct cca_heap *heap, cca_key key);
 
+/* On a miss: what streams hold free becomes READY behind a fence of now, one such fence at a time.
+ * Without it, streams would keep what they once took from the READY memory. True when blocks have
+ * become READY before it returns. */
+bool cca_fence_reclaim(struct cca_heap *heap);
+
 /* Looks at the oldest fences, at most `max`, and completes what is over. Never waits. */
 void cca_fence_poll(struct cca_heap *heap, int max);
 

@@ -50,6 +50,7 @@ struct cca_heap {
     size_t pending_bytes, pending_max_bytes;
     uint64_t frees; /* counts completed frees: the order of freed_seq */
     bool is_polling;
+    bool is_reclaiming; /* a fence that makes every stream's blocks READY is under way */
     unsigned releases_in_flight; /* detached segments whose memory is not back yet */
     bool stacks_in_trace;
     bool rekeys; /* stream keys become READY behind a fence; false for a core driven in stream order

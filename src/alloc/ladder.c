@@ -215,7 +215,18 @@ struct cca_status cca_ladder_climb(struct cca_heap *heap, const struct cca_reque
                                    size_t rounded, struct cca_block **block_out)
 {
     uint64_t generation = heap->generation;
-    struct cca_status status = grow(heap, request, rounded, block_out);
+    struct cca_status status = {CCA_UNSUPPORTED, 0};
+    if (cca_fence_reclaim(heap)) {
+        *block_out = cca_heap_take_cached(heap, &heap->allocator->policy, request, rounded,
+                                          cca_clock_ns());
+        if (*block_out != NULL) {
+            return cca_status_ok();
+        }
+    }
+    if (heap->generation != generation || heap->state != CCA_HEAP_UP) {
+        return give_up(heap, request, rounded, status);
+    }
+    status = grow(heap, request, rounded, block_out);
     if (status.kind != CCA_NO_MEMORY || heap->generation != generation) {
         return status.kind == CCA_OK ? status : give_up(heap, request, rounded, status);
     }

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/reentry.h"
 #include "base/sysmem.h"
+#include "cca/cca_version.h"
 #include "observe/modules.h"
 #include "snapshot/capture.h"
 #include "snapshot/file.h"
@@ -103,6 +104,7 @@ static int fill_process(struct cca_model *model, const struct cca_process *proce
     struct utsname system;
     int rc;
 
+    model->version = CCA_VERSION_STRING;
     model->host = cca_model_text(model, uname(&system) == 0 ? system.nodename : NULL);
     model->program = identity->program;
     model->pid = (int)identity->pid;

@@ -6,7 +6,7 @@
 
 #include "alloc/allocator_internal.h"
 #include "base/clock.h"
-#include "cca/cca_version.h"
+#include "config/config.h"
 
 enum { COUNT_TRIES = 3 };
 
@@ -263,7 +263,6 @@ int cca_capture_model(struct cca_model *model, struct cca_allocator *allocator,
         return rc;
     }
     uint64_t now_ns = cca_clock_ns();
-    model->version = CCA_VERSION_STRING;
     model->dump_time_us = cca_clock_wall_us(now_ns);
     model->wall_base_us = model->dump_time_us - (int64_t)(now_ns / 1000);
     if (model->device_count != 0) {

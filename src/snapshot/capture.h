@@ -4,9 +4,10 @@
 #ifndef CCA_SNAPSHOT_CAPTURE_H
 #define CCA_SNAPSHOT_CAPTURE_H
 
-#include "alloc/allocator.h"
-#include "config/config.h"
 #include "snapshot/model.h"
+
+struct cca_allocator;
+struct cca_config;
 
 /* Initialises the model and fills it, sorted. All heap locks are held together for the copy; what
  * can be done before or after is. -ENOMEM leaves nothing to undo. Any thread, no lock held. */

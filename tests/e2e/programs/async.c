@@ -8,7 +8,8 @@ static void use(cudaStream_t stream, size_t bytes, int value)
     MUST(cudaMallocAsync(&p, bytes, stream));
     MUST(cudaMemsetAsync(p, value, bytes, stream));
     MUST(cudaStreamSynchronize(stream));
-    printf("%zu bytes of %d: %s\n", bytes, value, all_bytes_are(p, bytes, value) ? "right" : "WRONG");
+    printf("%zu bytes of %d: %s\n", bytes, value,
+           all_bytes_are(p, bytes, value) ? "right" : "WRONG");
     MUST(cudaFreeAsync(p, stream));
 }
 

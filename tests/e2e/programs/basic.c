@@ -4,7 +4,8 @@
 
 int main(void)
 {
-    static const size_t sizes[] = {1, 511, 512, 1000, 4096, 1 << 20, (1 << 20) + 1, 12 << 20, 40 << 20};
+    static const size_t sizes[] = {1,       511,           512,      1000,    4096,
+                                   1 << 20, (1 << 20) + 1, 12 << 20, 40 << 20};
     enum { COUNT = sizeof(sizes) / sizeof(sizes[0]) };
     void *blocks[COUNT];
     int devices = 0;

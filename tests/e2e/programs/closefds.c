@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Closes every descriptor after its first allocation, opens two files (arguments 1 and 2), allocates
- * from deep stacks, is asked for a dump by its own hand, and writes one line into each file. */
+/* Closes every descriptor after its first allocation, opens two files (arguments 1 and 2),
+ * allocates from deep stacks, is asked for a dump by its own hand, and writes one line into each
+ * file. */
 #include <fcntl.h>
 #include <signal.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Every device in turn: allocated on one, freed while another is current and from another thread. */
+/* Every device in turn: allocated on one, freed while another is current and from another thread.
+ */
 #include <pthread.h>
 
 #include "program.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Has a handler of its own for SIGUSR1, installed before or after its first allocation (argument). */
+/* Has a handler of its own for SIGUSR1, installed before or after its first allocation (argument).
+ */
 #include <signal.h>
 
 #include "program.h"

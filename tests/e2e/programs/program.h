@@ -12,22 +12,22 @@
 #include <unistd.h>
 
 /* Ends the program with a line when a call that must succeed fails. */
-#define MUST(call)                                                                                 \
-    do {                                                                                           \
-        cudaError_t error_ = (call);                                                               \
-        if (error_ != cudaSuccess) {                                                               \
-            printf("%s: %s\n", #call, cudaGetErrorName(error_));                                   \
-            exit(3);                                                                               \
-        }                                                                                          \
+#define MUST(call)                                               \
+    do {                                                         \
+        cudaError_t error_ = (call);                             \
+        if (error_ != cudaSuccess) {                             \
+            printf("%s: %s\n", #call, cudaGetErrorName(error_)); \
+            exit(3);                                             \
+        }                                                        \
     } while (0)
 
 /* Prints the code a call returns, and the runtime's last error after it, which it clears. */
-#define SHOW(call)                                                                                 \
-    do {                                                                                           \
-        cudaError_t error_ = (call);                                                               \
-        cudaError_t peek_ = cudaPeekAtLastError();                                                 \
-        cudaError_t last_ = cudaGetLastError();                                                    \
-        printf("%s -> %d, last error %d %d\n", #call, (int)error_, (int)peek_, (int)last_);        \
+#define SHOW(call)                                                                          \
+    do {                                                                                    \
+        cudaError_t error_ = (call);                                                        \
+        cudaError_t peek_ = cudaPeekAtLastError();                                          \
+        cudaError_t last_ = cudaGetLastError();                                             \
+        printf("%s -> %d, last error %d %d\n", #call, (int)error_, (int)peek_, (int)last_); \
     } while (0)
 
 /* Work on the device that takes a while: many passes over a buffer of the program's own. */

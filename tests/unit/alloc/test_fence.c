@@ -205,6 +205,38 @@ static void blocks_freed_after_the_stream_ended_are_not_covered(void **state)
     fixture_close(&fix);
 }
 
+static void a_miss_reclaims_what_streams_hold_once_their_work_is_over(void **state)
+{
+    (void)state;
+    struct fixture fix;
+    fixture_open(&fix, 1);
+    uint64_t a = fix_malloc_async(&fix, MIB(12), 5);
+    scripted_submit(fix.scripts[0]);
+    fix_free_async(&fix, a, 5);
+    assert_int_not_equal(fix_malloc(&fix, MIB(12)), a); /* at work: grows, and marks this moment */
+    scripted_finish(fix.scripts[0]);
+    assert_int_equal(fix_malloc(&fix, MIB(12)), a);
+    fixture_close(&fix);
+}
+
+static void streams_do_not_drain_the_ready_memory(void **state)
+{
+    (void)state;
+    struct fixture fix;
+    fixture_open(&fix, 1);
+    for (cca_key round = 0; round < 2000; round++) {
+        static const size_t sizes[] = {512, KIB(4), KIB(64), KIB(256), MIB(1) + 512};
+        size_t bytes = sizes[round * 7 % 5];
+        uint64_t ready = fix_malloc(&fix, bytes),
+                 own = fix_malloc_async(&fix, bytes, 1 + round % 16);
+        scripted_submit(fix.scripts[0]);
+        fix_free_async(&fix, own, 1 + round % 16);
+        fix_free(&fix, ready);
+    }
+    assert_true(fix_stat(&fix, "reserved_bytes.all.peak") <= (int64_t)MIB(100));
+    fixture_close(&fix);
+}
+
 static void a_failed_record_sets_the_block_aside_until_one_succeeds(void **state)
 {
     (void)state;
@@ -440,6 +472,8 @@ int main(void)
         cmocka_unit_test(a_stream_takes_the_better_of_its_own_and_the_ready_blocks),
         cmocka_unit_test(a_destroyed_stream_leaves_ready_blocks_once_its_work_is_over),
         cmocka_unit_test(blocks_freed_after_the_stream_ended_are_not_covered),
+        cmocka_unit_test(a_miss_reclaims_what_streams_hold_once_their_work_is_over),
+        cmocka_unit_test(streams_do_not_drain_the_ready_memory),
         cmocka_unit_test(a_failed_record_sets_the_block_aside_until_one_succeeds),
         cmocka_unit_test(a_broken_context_ends_service_and_never_waits),
         cmocka_unit_test(after_a_capture_nothing_is_recorded_waited_for_or_reused),
