@@ -3,7 +3,7 @@
 
 #include "access.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static uint64_t word(const void *argument)
@@ -85,13 +85,23 @@ static const struct sim_builtin builtins[] = {
     {"sim_spin", 1, {4}, declare_spin, NULL},
 };
 
+/* Is it the name itself, or "_Z", its length, the name and the types of parameters? */
+static bool is_named(const char *symbol, const char *name)
+{
+    size_t length = strlen(name);
+    char *end;
+
+    if (strcmp(symbol, name) == 0) {
+        return true;
+    }
+    return strncmp(symbol, "_Z", 2) == 0 && strtoul(symbol + 2, &end, 10) == length &&
+           strncmp(end, name, length) == 0;
+}
+
 const struct sim_builtin *sim_builtin_find(const char *name)
 {
     for (size_t i = 0; i < sizeof(builtins) / sizeof(*builtins); i++) {
-        char mangled[64];
-        int length = snprintf(mangled, sizeof(mangled), "_Z%zu%s", strlen(builtins[i].name),
-                              builtins[i].name);
-        if (strcmp(name, builtins[i].name) == 0 || strncmp(name, mangled, (size_t)length) == 0) {
+        if (is_named(name, builtins[i].name)) {
             return &builtins[i];
         }
     }

@@ -20,9 +20,12 @@ struct CUevent_st {
     struct sim_clock clock;
     unsigned long long capture_id;
     struct CUevent_st *next;
+    struct CUevent_st *older;
 };
 
 static struct CUevent_st *free_handles;
+/* Every event there ever was, so that a leak checker finds what programs leave to the context. */
+static struct CUevent_st *newest;
 
 static bool is_event(CUevent event)
 {
@@ -53,6 +56,8 @@ CUresult sim_cuEventCreate(CUevent *phEvent, unsigned int Flags)
         free_handles = event->next;
     } else {
         event = calloc(1, sizeof(*event));
+        event->older = newest;
+        newest = event;
     }
     event->magic = EVENT_MAGIC;
     event->flags = Flags;

@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Modules and their kernels are never freed: a stale handle can be told. */
+static struct CUmod_st *newest;
+
 struct CUmod_st *sim_module_of(const void *handle)
 {
     struct CUmod_st *module = (struct CUmod_st *)handle;
@@ -31,6 +34,8 @@ static CUresult load(struct CUmod_st **module_out, const void *code)
     }
     struct CUmod_st *module = calloc(1, sizeof(*module));
     module->magic = SIM_MODULE_MAGIC;
+    module->older = newest;
+    newest = module;
     sim_image_open(&module->image, code);
     *module_out = module;
     return CUDA_SUCCESS;

