@@ -126,7 +126,7 @@ int cca_dump_thread_start(struct cca_process *process) CCA_MUST_CHECK;
 /* exit.c: the snapshot and the summary, once. */
 void cca_exit_finish(struct cca_process *process);
 
-/* summary.c */
-void cca_summary_print(const struct cca_process *process);
+/* summary.c. `names_snapshot`: the caller holds the claim, so that the newest path can be read. */
+void cca_summary_print(const struct cca_process *process, bool names_snapshot);
 
 #endif

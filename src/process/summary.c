@@ -7,7 +7,10 @@
 #include "observe/observer.h"
 #include "process/state.h"
 
-enum { LINE_BYTES = 1024 };
+enum {
+    LINE_BYTES = 1024,
+    HINT_MIN_NS = 1000000 /* a shorter wait is not worth another setting */
+};
 
 struct figures {
     struct cca_stats stats;
@@ -59,6 +62,11 @@ static void put_cache(struct cca_text *line, const struct cca_counters *counters
     uint64_t saved_ns = (uint64_t)counters->hits * cca_counters_driver_alloc_median_ns(counters);
 
     cca_text_str(line, "; ");
+    if (counters->allocs > 0 && counters->passed == counters->allocs) {
+        put_count(line, counters->allocs, "allocation, passed", "allocations, all passed");
+        cca_text_str(line, " to the driver");
+        return;
+    }
     cca_text_double(line, hit_percent(counters), 1);
     cca_text_str(line, " % of ");
     put_count(line, counters->allocs, "allocation", "allocations");
@@ -79,7 +87,7 @@ static void put_waits(struct cca_text *line, const struct cca_counters *counters
     }
     cca_text_str(line, "; frees waited ");
     put_seconds(line, (uint64_t)counters->free_wait_ns);
-    if (free_sync == CCA_FREE_STRICT) {
+    if (free_sync == CCA_FREE_STRICT && counters->free_wait_ns >= HINT_MIN_NS) {
         cca_text_str(line, " (CCA_FREE_SYNC=fence would remove that)");
     }
 }
@@ -120,11 +128,11 @@ static void print_device(const struct cca_process *process, int ordinal,
     cca_log_text(buf);
 }
 
-static void print_snapshot(const struct cca_process *process)
+static void print_rest(const struct cca_process *process, bool names_snapshot)
 {
     char buf[CCA_IDENTITY_BYTES + 32];
 
-    if (process->dumps.last_path[0] != '\0') {
+    if (names_snapshot && process->dumps.last_path[0] != '\0') {
         cca_format(buf, sizeof(buf), "cca: snapshot %s\n", process->dumps.last_path);
         cca_log_text(buf);
     }
@@ -133,7 +141,7 @@ static void print_snapshot(const struct cca_process *process)
     }
 }
 
-void cca_summary_print(const struct cca_process *process)
+void cca_summary_print(const struct cca_process *process, bool names_snapshot)
 {
     struct cca_allocator *allocator = cca_process_allocator();
     uint64_t mask = allocator != NULL ? cca_allocator_device_mask(allocator) : 0;
@@ -149,5 +157,5 @@ void cca_summary_print(const struct cca_process *process)
             print_device(process, ordinal, &figures);
         }
     }
-    print_snapshot(process);
+    print_rest(process, names_snapshot);
 }

@@ -1,2 +1,2 @@
 /* SPDX-License-Identifier: MIT */
-#include "header_absent.c"
+#include "header_use.c"
