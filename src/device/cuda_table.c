@@ -13,6 +13,43 @@ static bool fetch(void *field, cca_cuda_look_up_fn look_up, void *user, const ch
     return found != NULL;
 }
 
+/* A driver may export a name that it does not support; then its own resolver does not know it.
+ * Names with the suffix of the per-thread variants are asked for as such. */
+static bool is_denied(const struct cca_cuda_table *table, const char *name)
+{
+    static const char suffix[] = "_ptsz";
+    enum { FLAG_LEGACY = 1, FLAG_PER_THREAD = 2, STATUS_NOT_FOUND = 1 };
+    char base[64];
+    size_t length = strlen(name), suffix_length = sizeof(suffix) - 1;
+    bool is_per_thread = length > suffix_length &&
+                         strcmp(name + length - suffix_length, suffix) == 0;
+    length -= is_per_thread ? suffix_length : 0;
+    if (table->get_proc_address == NULL || length >= sizeof(base)) {
+        return false;
+    }
+    memcpy(base, name, length);
+    base[length] = '\0';
+    void *found = NULL;
+    int status = 0;
+    (void)table->get_proc_address(base, &found, table->driver_version,
+                                  is_per_thread ? FLAG_PER_THREAD : FLAG_LEGACY, &status);
+    return found == NULL && status == STATUS_NOT_FOUND;
+}
+
+static void drop_denied(struct cca_cuda_table *table)
+{
+    const struct cca_cuda_table all = *table;
+#define REQUIRED(field, name, params)
+#define OPTIONAL(field, name, params) \
+    if (is_denied(&all, name)) {      \
+        table->field = NULL;          \
+    }
+#include "device/cuda_symbols.def"
+#undef REQUIRED
+#undef OPTIONAL
+    table->get_proc_address = all.get_proc_address; /* does not know itself by that name */
+}
+
 int cca_cuda_table_fill(struct cca_cuda_table *table_out, cca_cuda_look_up_fn look_up, void *user,
                         const char **missing_out)
 {
@@ -30,6 +67,7 @@ int cca_cuda_table_fill(struct cca_cuda_table *table_out, cca_cuda_look_up_fn lo
         *missing_out = "cuDriverGetVersion";
         return -ENOENT;
     }
+    drop_denied(&table);
     *table_out = table;
     return 0;
 }

@@ -159,6 +159,17 @@ static CUresult fake_exchange_capture_mode(CUstreamCaptureMode *mode)
     return CUDA_SUCCESS;
 }
 
+static CUresult fake_get_proc_address(const char *name, void **found, int version, uint64_t flags,
+                                      int *status)
+{
+    assert_int_equal(version, fake.version);
+    bool is_denied = fake.denies != NULL && strcmp(name, fake.denies) == 0 &&
+                     flags == fake.denies_flags;
+    *found = is_denied ? NULL : &fake;
+    *status = is_denied ? 1 : 0;
+    return is_denied ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
+}
+
 static CUresult fake_ctx_record_event(CUcontext ctx, CUevent event)
 {
     assert_ptr_equal(event, FAKE_EVENT(1));

@@ -16,10 +16,12 @@ struct fake_driver {
     CUcontext stack[FAKE_STACK_MAX]; /* current contexts, the last one on top */
     int depth;
     CUstreamCaptureMode mode;
-    int calls;         /* of any function */
-    int fail_at;       /* the call of this number fails; 0 = none */
-    CUresult error;    /* with this */
-    const char *lacks; /* exported name that look-ups do not find */
+    int calls;          /* of any function */
+    int fail_at;        /* the call of this number fails; 0 = none */
+    CUresult error;     /* with this */
+    const char *lacks;  /* exported name that look-ups do not find */
+    const char *denies; /* base name that the resolver does not know */
+    uint64_t denies_flags;
     CUcontext primary; /* of device `device` */
     int device, is_active, references;
 

@@ -68,6 +68,24 @@ static void a_missing_optional_row_is_null(void **state)
     assert_false(cca_cuda_table_has_stream_ids(table));
 }
 
+static void an_export_that_the_resolver_denies_is_null(void **state)
+{
+    (void)state;
+    fake.denies = "cuCtxRecordEvent";
+    fake.denies_flags = CU_GET_PROC_ADDRESS_LEGACY_STREAM;
+    assert_null(fake_driver_table()->ctx_record_event);
+
+    fake.denies = "cuStreamGetId";
+    fake.denies_flags = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+    const struct cca_cuda_table *table = fake_driver_table();
+    assert_null(table->stream_get_id_ptsz);
+    assert_non_null(table->stream_get_id);
+    assert_non_null(table->get_proc_address);
+
+    fake.lacks = "cuGetProcAddress_v2";
+    assert_non_null(fake_driver_table()->stream_get_id_ptsz);
+}
+
 static void an_older_driver_is_believed_about_its_version(void **state)
 {
     (void)state;
@@ -93,6 +111,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(every_row_is_filled_under_its_name, setup),
     cmocka_unit_test_setup(a_missing_required_row_leaves_the_table_untouched, setup),
     cmocka_unit_test_setup(a_missing_optional_row_is_null, setup),
+    cmocka_unit_test_setup(an_export_that_the_resolver_denies_is_null, setup),
     cmocka_unit_test_setup(an_older_driver_is_believed_about_its_version, setup),
     cmocka_unit_test_setup(a_driver_without_a_version_is_refused, setup),
 };
