@@ -123,6 +123,10 @@ uint64_t hook_alloc(struct cca_heap *heap, size_t bytes)
     if (status.kind == CCA_NO_MEMORY) {
         cca_process_out_of_memory(heap, &request);
     }
+    if (status.kind == CCA_UNSUPPORTED && plain_alloc(NULL, bytes, &addr).kind == CCA_OK) {
+        status = cca_status_ok();
+        cca_allocator_note_passed(cca_process_allocator(), heap, &request, addr);
+    }
     cca_reentry_leave();
     return status.kind == CCA_OK ? addr : 0;
 }

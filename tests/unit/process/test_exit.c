@@ -47,6 +47,26 @@ static void exit_writes_a_snapshot_and_a_line_per_device(void **state)
     assert_non_null(strstr(outcome.messages, "cca: snapshot /tmp/cca-test-"));
 }
 
+static void count_only(void)
+{
+    struct cca_heap *heap = load_with_context();
+
+    hook_free(hook_alloc(heap, 4096));
+    CHECK(hook_alloc(heap, 4096) != 0);
+    cca_process_stop_caching(CCA_STOP_PLAIN, "cudaIpcGetMemHandle");
+}
+
+static void counting_says_what_was_passed(void **state)
+{
+    static const char *const variables[] = {"CCA_MODE=count", "CCA_DUMP_ON=", NULL};
+    struct outcome outcome = run_scenario(count_only, variables);
+
+    (void)state;
+    assert_int_equal(outcome.status, 0);
+    assert_int_equal(count_occurrences(outcome.messages, "\n"), 1);
+    assert_non_null(strstr(outcome.messages, "; 2 allocations, all passed to the driver; "));
+}
+
 static void silence_is_possible(void **state)
 {
     static const char *const variables[] = {"CCA_SUMMARY=0", "CCA_DUMP_ON=none", NULL};
@@ -240,6 +260,7 @@ static void reused_descriptors_hold_only_what_the_program_wrote(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(exit_writes_a_snapshot_and_a_line_per_device),
+    cmocka_unit_test(counting_says_what_was_passed),
     cmocka_unit_test(silence_is_possible),
     cmocka_unit_test(a_process_without_a_context_leaves_nothing),
     cmocka_unit_test(names_are_unique),
