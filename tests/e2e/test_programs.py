@@ -88,6 +88,13 @@ class Valve(Case):
     def test_ipc_of_a_whole_segment(self):
         self.check("ipc", "cudaIpcGetMemHandle")
 
+    def test_ipc_of_a_part_of_a_segment_is_refused(self):
+        """The one call that fails where the native one succeeds: its handle would mean other bytes."""
+        run = self.run_program("valve", "ipc-part")
+        self.assertIn("cudaIpcGetMemHandle(&handle, p) -> 1, last error 1 1", run.stdout)
+        self.assertIn("does not fill its segment", run.stderr)
+        self.assertEqual(run.status, 0)
+
     def test_nothing_special_keeps_caching(self):
         _, runs = self.compare("valve", "nothing")
         self.assertNotIn("caching ends", runs["strict"].stderr)

@@ -86,7 +86,7 @@ class AtExit(Case):
         snapshot = self.only_snapshot()
         self.assertEqual(snapshot["cca"]["cause"], "exit")
         self.assertEqual(len(live_blocks(snapshot)), 3)
-        self.assertIn("3 leaked", run.stderr)
+        self.assertIn("3 blocks leaked", run.stderr)
 
     def test_statistics_are_in_the_file(self):
         self.run_program("leaky")

@@ -84,7 +84,7 @@ static void *work(void *arg)
         write_and_free(&worker, kind, bytes);
         write_elsewhere_and_check(&worker, kind, bytes, 1 + i % 150);
         if (i % 32 == 31) {
-            MUST(cudaStreamSynchronize(worker.writer));
+            MUST(cudaDeviceSynchronize()); /* also what was left on destroyed streams */
         }
     }
     MUST(cudaStreamSynchronize(worker.writer));

@@ -34,13 +34,13 @@ static void pool(void)
     SHOW(cudaMemPoolSetAttribute(default_pool, cudaMemPoolAttrReleaseThreshold, &threshold));
 }
 
-static void ipc(void)
+static void ipc(size_t bytes)
 {
     cudaIpcMemHandle_t handle;
-    void *whole = NULL;
-    MUST(cudaMalloc(&whole, 12 << 20));
-    SHOW(cudaIpcGetMemHandle(&handle, whole));
-    MUST(cudaFree(whole));
+    void *p = NULL;
+    MUST(cudaMalloc(&p, bytes));
+    SHOW(cudaIpcGetMemHandle(&handle, p));
+    MUST(cudaFree(p));
 }
 
 int main(int argc, char **argv)
@@ -58,7 +58,9 @@ int main(int argc, char **argv)
     } else if (strcmp(what, "pool") == 0) {
         pool();
     } else if (strcmp(what, "ipc") == 0) {
-        ipc();
+        ipc(24 << 20);
+    } else if (strcmp(what, "ipc-part") == 0) {
+        ipc(4096);
     }
     MUST(cudaMalloc(&later, 1 << 20));
     MUST(cudaMemset(later, 6, 1 << 20));
