@@ -18,6 +18,7 @@ TABLE = {
     'src/snapshot': ('base/', 'observe/'),
     'src/process': ('base/', 'config/', 'device/', 'observe/', 'alloc/', 'snapshot/', 'cca/'),
     'preload': ('process/', 'base/', 'alloc/allocator.h', 'device/cuda_table.h',
+                'device/cuda_device.h',
                 'device/cuda_error.h', 'observe/unwind.h'),
     'include/cca': (),
 }

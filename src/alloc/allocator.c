@@ -285,7 +285,12 @@ enum cca_free_result cca_allocator_free(struct cca_allocator *allocator, uint64_
         cca_heap_request_free(heap, block, request, cca_clock_ns());
         result = CCA_FREE_FORWARD; /* the driver tells the program what is wrong */
     } else {
+        uint64_t generation = heap->generation;
         free_locked(allocator, heap, block, request);
+        if (heap->generation == generation && heap->state == CCA_HEAP_DEAD) {
+            result =
+                CCA_FREE_FORWARD; /* waiting met the context's error: it is the program's to see */
+        }
     }
     cca_verify_if_wanted(heap);
     cca_lock_drop(&heap->lock);

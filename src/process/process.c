@@ -15,7 +15,7 @@
 enum { STACK_SLOTS = 1 << 18 };
 #define STACK_ARENA_BYTES ((size_t)256 << 20)
 
-static struct cca_process the_process = {.identity.rank = -1};
+static struct cca_process the_process;
 
 struct cca_process *cca_process_state(void)
 {
@@ -27,6 +27,7 @@ void cca_process_load(void)
     struct cca_process *process = &the_process;
 
     cca_config_init(&process->config);
+    process->identity.rank = -1;
     if (getauxval(AT_SECURE) != 0) {
         process->config.mode = CCA_MODE_OFF;
         return;

@@ -276,6 +276,18 @@ static void a_broken_context_ends_service_and_never_waits(void **state)
     fixture_close(&fix);
 }
 
+static void a_free_that_meets_a_broken_context_is_left_to_the_driver(void **state)
+{
+    (void)state;
+    struct fixture fix;
+    fixture_open(&fix, 1);
+    uint64_t a = fix_malloc(&fix, KIB(4)), b = fix_malloc(&fix, KIB(4));
+    fix.scripts[0]->is_broken = true;
+    assert_int_equal(fix_try_free(&fix, a), CCA_FREE_FORWARD);
+    assert_int_equal(fix_try_free(&fix, b), CCA_FREE_FORWARD);
+    fixture_close(&fix);
+}
+
 static void after_a_capture_nothing_is_recorded_waited_for_or_reused(void **state)
 {
     (void)state;
@@ -476,6 +488,7 @@ int main(void)
         cmocka_unit_test(streams_do_not_drain_the_ready_memory),
         cmocka_unit_test(a_failed_record_sets_the_block_aside_until_one_succeeds),
         cmocka_unit_test(a_broken_context_ends_service_and_never_waits),
+        cmocka_unit_test(a_free_that_meets_a_broken_context_is_left_to_the_driver),
         cmocka_unit_test(after_a_capture_nothing_is_recorded_waited_for_or_reused),
         cmocka_unit_test(after_a_plain_stop_frees_wait_and_whole_segments_go_back),
         cmocka_unit_test(over_the_cap_a_free_waits_a_bounded_time),
