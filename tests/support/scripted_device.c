@@ -35,6 +35,9 @@ static struct cca_status mem_alloc(void *self, size_t bytes, uint64_t *addr_out)
         script->allocs[script->alloc_count++].bytes = bytes;
         script->next_addr += (bytes + ADDR_STEP - 1) / ADDR_STEP * ADDR_STEP;
         script->live_bytes += bytes;
+        if (script->live_bytes > script->peak_bytes) {
+            script->peak_bytes = script->live_bytes;
+        }
         script->allocs_made++;
     }
     pthread_mutex_unlock(&script->mutex);

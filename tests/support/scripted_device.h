@@ -16,7 +16,7 @@ enum { SCRIPTED_EVENTS_MAX = 4096, SCRIPTED_ALLOCS_MAX = 1 << 16 };
 
 struct scripted_device {
     pthread_mutex_t mutex;
-    uint64_t memory_bytes, live_bytes, next_addr;
+    uint64_t memory_bytes, live_bytes, peak_bytes, next_addr;
     struct {
         uint64_t addr, bytes;
     } allocs[SCRIPTED_ALLOCS_MAX]; /* slot by order of allocation; bytes 0 = freed */
