@@ -48,6 +48,11 @@ class Programs(Case):
                 self.assertLessEqual(hooked["cuMemAlloc_v2"] * 100, bare["cuMemAlloc_v2"])
                 self.assertLessEqual(hooked.get("cuMemFree_v2", 0) * 100, bare["cuMemFree_v2"])
 
+    def test_no_malloc_inside_a_hook(self):
+        _, runs = self.compare("nomalloc")
+        for mode in ("strict", "fence", "count"):
+            self.assertRegex(runs[mode].stderr, "watched [1-9]")
+
     def test_the_cache_serves(self):
         _, hooked = self.calls("threads", 200)
         self.assertLess(hooked["cuMemAlloc_v2"], 60)
