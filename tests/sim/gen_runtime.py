@@ -69,8 +69,12 @@ source.append('const char *const rt_names[] = {')
 source += ['    "%s",' % name for name in names]
 source += ['};', 'const unsigned rt_name_count = %d;' % len(names), 'bool rt_is_unwritten[%d];' %
            len(names), 'const struct rt_error_name rt_error_names[] = {']
+# Where the driver has the same code it has the same text.
+texts = {value: name.replace('CUDA_ERROR_', '').replace('_', ' ').lower() for name, value in
+         common.enumerators(common.preprocess(compiler, '#include <cuda.h>\n'), 'CUresult')}
 for name, value in common.enumerators(plain_text, 'cudaError'):
     words = re.sub('(?<!^)([A-Z])', r' \1', name.replace('cudaError', '')).lower()
+    words = texts.get(value, words) if value != 0 else 'no error'
     source.append('    {%d, "%s", "%s"},' % (value, name, words or 'no error'))
 source += ['    {-1, NULL, NULL},', '};']
 common.write_if_changed(header_path, header)

@@ -152,12 +152,26 @@ CUresult sim_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, 
     return copy_bytes(dstDevice, srcDevice, ByteCount, hStream, false);
 }
 
+/* It comes after all work of both contexts. */
 CUresult sim_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
                           CUcontext srcContext, size_t ByteCount)
 {
-    (void)dstContext;
-    (void)srcContext;
-    return copy_bytes(dstDevice, srcDevice, ByteCount, NULL, true);
+    CUcontext contexts[] = {dstContext, srcContext};
+    struct CUctx_st *current;
+    CUresult result = sim_enter(&current);
+
+    for (int i = 0; i < 2 && result == CUDA_SUCCESS; i++) {
+        struct CUctx_st *context = sim_context_of(contexts[i]);
+        if (context == NULL) {
+            return CUDA_ERROR_INVALID_CONTEXT;
+        }
+        result = sim_capture_refuse_context(context);
+        if (result == CUDA_SUCCESS && context != current) {
+            sim_wait_context(context);
+        }
+    }
+    return result == CUDA_SUCCESS ? copy_bytes(dstDevice, srcDevice, ByteCount, NULL, true)
+                                  : result;
 }
 
 CUresult sim_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,

@@ -3,6 +3,7 @@
  *
  * Real time: an operation runs when its delay after the last thing it waited for is over, on the
  * one executor thread; one that waits for nothing and takes no time runs in the caller at once.
+ * Host functions run on a thread of their own, one at a time, and hold up nothing else.
  * Virtual time: an operation runs when somebody waits for it or for one after it, in an order drawn
  * from a seed; no thread, no sleeping. */
 #ifndef SIM_ENGINE_H
@@ -58,6 +59,7 @@ struct sim_op {
     struct sim_op *previous_pending;
     struct sim_op *next_pending;
     unsigned heap_index;
+    struct sim_op *next_host;
     struct sim_clock clock;
     struct sim_range ranges[SIM_MAX_RANGES];
     unsigned range_count;

@@ -17,6 +17,11 @@ static unsigned heap_room;
 static pthread_cond_t heap_changed;
 static pthread_cond_t op_done = PTHREAD_COND_INITIALIZER;
 static bool is_executor_started;
+/* Host functions that are due, in order. */
+static struct sim_op *host_head;
+static struct sim_op *host_tail;
+static pthread_cond_t host_changed = PTHREAD_COND_INITIALIZER;
+static bool is_host_thread_started;
 /* Virtual time stands where the latest operation ended. */
 static uint64_t virtual_now_ns = 1;
 /* The closure that a thread in virtual time is running, while it runs. */
@@ -114,6 +119,54 @@ static void run_one(struct sim_op *op)
     pthread_cond_broadcast(&op_done);
 }
 
+static void *run_host_functions(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&sim_mutex);
+    for (;;) {
+        struct sim_op *op = host_head;
+        if (op == NULL) {
+            pthread_cond_wait(&host_changed, &sim_mutex);
+            continue;
+        }
+        host_head = op->next_host;
+        run_one(op);
+    }
+    return NULL;
+}
+
+/* With all signals masked: handlers belong to the program's threads. */
+static void start_thread(void *(*body)(void *))
+{
+    pthread_t thread;
+    sigset_t all;
+    sigset_t before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (pthread_create(&thread, NULL, body, NULL) != 0) {
+        abort();
+    }
+    pthread_detach(thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void hand_to_host_thread(struct sim_op *op)
+{
+    op->next_host = NULL;
+    if (host_head == NULL) {
+        host_head = op;
+    } else {
+        host_tail->next_host = op;
+    }
+    host_tail = op;
+    if (!is_host_thread_started) {
+        is_host_thread_started = true;
+        start_thread(run_host_functions);
+    }
+    pthread_cond_signal(&host_changed);
+}
+
 static void *execute(void *unused)
 {
     (void)unused;
@@ -129,31 +182,26 @@ static void *execute(void *unused)
             pthread_cond_timedwait(&heap_changed, &sim_mutex, &until);
             continue;
         }
-        run_one(heap_pop());
+        struct sim_op *op = heap_pop();
+        if (op->is_host_function) {
+            hand_to_host_thread(op);
+        } else {
+            run_one(op);
+        }
     }
     return NULL;
 }
 
-/* With all signals masked: handlers belong to the program's threads. */
 static void start_executor(void)
 {
     pthread_condattr_t attributes;
-    pthread_t thread;
-    sigset_t all;
-    sigset_t before;
 
     is_executor_started = true;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&heap_changed, &attributes);
     pthread_condattr_destroy(&attributes);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (pthread_create(&thread, NULL, execute, NULL) != 0) {
-        abort();
-    }
-    pthread_detach(thread);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    start_thread(execute);
 }
 
 void sim_run_ready(struct sim_op *op, bool may_run)
