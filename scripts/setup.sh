@@ -41,6 +41,9 @@ ensure_tools() {
     install_missing
     need_header libunwind.h libunwind-dev
     need_header cmocka.h libcmocka-dev
+    if command -v nvcc >/dev/null 2>&1 || [ -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ]; then
+        need_command g++ g++
+    fi
     install_missing
 }
 

@@ -141,6 +141,11 @@ class File(unittest.TestCase):
         self.assertEqual([name for name in undefined
                           if re.match(r'cu[A-Z]|cuda|unw_|_Unwind_|_U', name)], [])
 
+    def test_malloc_is_not_even_imported(self):
+        names = {name.split('@')[0] for _, name in symbols('--undefined-only')}
+        self.assertIn('pthread_create', names)
+        self.assertEqual(names & {'malloc', 'calloc', 'realloc', 'free', 'printf', 'fopen'}, set())
+
     def test_segments_are_as_strict_as_they_can_be(self):
         headers = tool('readelf', '-lW', LIBRARY)
         self.assertIn('GNU_RELRO', headers)
