@@ -71,7 +71,8 @@ class Variable:
             return self._flags(text)
         if self.kind == 'RATIO':
             is_number = re.fullmatch(r'\d+(\.\d*)?|\.\d+', text)
-            return text if is_number and 0 < float(text) <= 1 else None
+            is_good = is_number and (0 < float(text) <= 1 or float(text) == float(self.default))
+            return text if is_good else None
         return self._integer(text)
 
     def _flags(self, text):

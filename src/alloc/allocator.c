@@ -21,6 +21,7 @@ int cca_allocator_create(const struct cca_config *config, struct cca_allocator *
         return -ENOMEM;
     }
     allocator->config = config;
+    allocator->settings = *config;
     cca_policy_init(&allocator->policy, config);
     cca_lock_init(&allocator->lock, CCA_RANK_ALLOCATOR);
     cca_ptrmap_init(&allocator->blocks);
@@ -54,7 +55,7 @@ static struct cca_heap *heap_of_device(struct cca_allocator *allocator, int ordi
         if (heap == NULL) {
             return NULL;
         }
-        cca_heap_init(heap, allocator, ordinal, allocator->config);
+        cca_heap_init(heap, allocator, ordinal, &allocator->settings);
         atomic_store(&allocator->heaps[ordinal], heap);
     }
     return heap;
@@ -97,6 +98,7 @@ struct cca_heap *cca_allocator_attach(struct cca_allocator *allocator,
         if (heap->state == CCA_HEAP_DOWN) {
             heap->device = *device;
             heap->pending_max_bytes = pending_cap(allocator->config, total_bytes);
+            cca_heap_set_fraction(heap, heap->memory_fraction, total_bytes);
             heap->state = CCA_HEAP_UP;
             atomic_store(&heap->context, context);
             atomic_fetch_or(&allocator->up_mask, 1ull << device->ordinal);
@@ -205,6 +207,7 @@ static struct cca_status alloc_locked(struct cca_heap *heap, const struct cca_re
         }
     }
     size_t rounded = cca_policy_round(policy, request->bytes);
+    cca_heap_count_search(heap, policy, rounded);
     *block_out = cca_heap_take_cached(heap, policy, request, rounded, cca_clock_ns());
     return *block_out != NULL ? cca_status_ok()
                               : cca_ladder_climb(heap, request, rounded, block_out);
@@ -244,6 +247,7 @@ static void free_locked(struct cca_allocator *allocator, struct cca_heap *heap,
     cca_heap_request_free(heap, block, request, cca_clock_ns());
     if (request->key != CCA_KEY_READY && !is_stopped) {
         cca_heap_complete_free(heap, block, request->key, cca_clock_ns());
+        cca_ladder_hold_cache_limit(heap);
         return;
     }
     cca_fence_block(heap, block, request->key == CCA_KEY_READY && (is_strict || is_stopped));
@@ -252,7 +256,10 @@ static void free_locked(struct cca_allocator *allocator, struct cca_heap *heap,
     }
     if (is_stopped) {
         cca_ladder_release_ready(heap);
-    } else if (heap->pending_bytes > heap->pending_max_bytes) {
+        return;
+    }
+    cca_ladder_hold_cache_limit(heap);
+    if (heap->pending_bytes > heap->pending_max_bytes) {
         cca_fence_hold_cap(heap);
     }
 }
@@ -362,6 +369,7 @@ void cca_allocator_poll(struct cca_allocator *allocator, struct cca_heap *heap)
     (void)allocator;
     cca_lock_take(&heap->lock);
     cca_fence_poll(heap, CCA_FENCE_ALL);
+    cca_ladder_hold_cache_limit(heap);
     cca_verify_if_wanted(heap);
     cca_lock_drop(&heap->lock);
 }

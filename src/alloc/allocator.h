@@ -106,6 +106,19 @@ void cca_allocator_poll(struct cca_allocator *allocator, struct cca_heap *heap);
 void cca_allocator_adjust_mem_info(struct cca_allocator *allocator, struct cca_heap *heap,
                                    size_t *free_bytes, size_t total_bytes);
 
+/* New settings in PyTorch's grammar for the running program: see config/conf.h for what a string
+ * resets and what it keeps; what single variables gave is treated alike. Memory that is there stays
+ * as it was cut; `max_split_size` of the statistics stays what it was at the start. -EINVAL: an
+ * item was wrong or unknown, nothing has changed. -E2BIG. */
+int cca_allocator_set_conf(struct cca_allocator *allocator, const char *text,
+                           cca_config_complaint_fn complain, void *user) CCA_MUST_CHECK;
+
+/* torch.cuda.set_per_process_memory_fraction: the most of the device's memory, as large as it is
+ * now, that may be held; 1: no limit. What is above it already stays. -EINVAL, -ENODEV. */
+int cca_allocator_set_memory_fraction(struct cca_allocator *allocator, int ordinal,
+                                      double fraction) CCA_MUST_CHECK;
+double cca_allocator_memory_fraction(struct cca_allocator *allocator, int ordinal);
+
 /* Where an address lies in our memory. */
 struct cca_address_info {
     bool is_ours;       /* inside a segment of the cache */

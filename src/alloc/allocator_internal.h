@@ -15,7 +15,10 @@
 #include "base/ptrmap.h"
 
 struct cca_allocator {
-    const struct cca_config *config;
+    const struct cca_config *config; /* as at the start */
+    /* The settings that may change, and what follows from them. Written with `lock` and every heap
+     * lock held, so that either kind is enough to read. */
+    struct cca_config settings;
     struct cca_policy policy;
     struct cca_lock lock; /* attach and detach */
     struct cca_heap

@@ -37,7 +37,10 @@ struct cca_block {
     uint64_t alloc_time_ns;
     uint64_t freed_seq; /* FREE: position in the order of frees of its heap; see alloc/fence.h */
     uint32_t stack, thread; /* of the allocation */
-    uint32_t free_stack;    /* PENDING: of the free, or the allocation's */
+    union {
+        uint32_t free_stack; /* PENDING: of the free, or the allocation's */
+        uint32_t born;       /* FREE: the searches its pool had seen when it came in */
+    };
     uint8_t state;
     bool was_oversize; /* at hand-out, so that the free counts the same */
 };

@@ -23,14 +23,17 @@ static int compare(const struct cca_tree_node *a, const struct cca_tree_node *b)
 void cca_block_pool_init(struct cca_block_pool *pool)
 {
     cca_tree_init(&pool->tree, compare);
-    pool->free_bytes = 0;
+    pool->free_bytes = pool->whole_bytes = 0;
+    pool->searches = 0;
 }
 
 void cca_block_pool_insert(struct cca_block_pool *pool, struct cca_block *block)
 {
     block->state = CCA_BLOCK_FREE;
+    block->born = pool->searches;
     cca_tree_insert(&pool->tree, &block->node);
     pool->free_bytes += block->bytes;
+    pool->whole_bytes += cca_block_is_split(block) ? 0 : block->bytes;
 }
 
 void cca_block_pool_remove(struct cca_block_pool *pool, struct cca_block *block)
@@ -38,6 +41,12 @@ void cca_block_pool_remove(struct cca_block_pool *pool, struct cca_block *block)
     CCA_ASSERT(block->state == CCA_BLOCK_FREE);
     cca_tree_erase(&pool->tree, &block->node);
     pool->free_bytes -= block->bytes;
+    pool->whole_bytes -= cca_block_is_split(block) ? 0 : block->bytes;
+}
+
+uint32_t cca_block_pool_age(const struct cca_block_pool *pool, const struct cca_block *block)
+{
+    return pool->searches - block->born;
 }
 
 struct cca_block *cca_block_pool_lower_bound(const struct cca_block_pool *pool, cca_key key,

@@ -8,12 +8,14 @@
 
 struct cca_block_pool {
     struct cca_tree tree;
-    size_t free_bytes; /* sum over the blocks in it */
+    size_t free_bytes;  /* sum over the blocks in it */
+    size_t whole_bytes; /* of these, the blocks that are their whole segment */
+    uint32_t searches;  /* that count for ageing; wraps */
 };
 
 void cca_block_pool_init(struct cca_block_pool *pool);
 
-/* The block's key, size and address must not change while it is in. */
+/* The block's key, size and address, and whether it is split, must not change while it is in. */
 void cca_block_pool_insert(struct cca_block_pool *pool, struct cca_block *block);
 void cca_block_pool_remove(struct cca_block_pool *pool, struct cca_block *block);
 
@@ -29,6 +31,9 @@ struct cca_block *cca_block_pool_largest(const struct cca_block_pool *pool, cca_
  * rules no other one is tried, as in PyTorch. */
 struct cca_block *cca_block_pool_take(struct cca_block_pool *pool, const struct cca_policy *policy,
                                       cca_key key, size_t rounded);
+
+/* How many of the searches that count the block has sat through. */
+uint32_t cca_block_pool_age(const struct cca_block_pool *pool, const struct cca_block *block);
 
 /* All blocks in order: first, then next until NULL. */
 struct cca_block *cca_block_pool_first(const struct cca_block_pool *pool);

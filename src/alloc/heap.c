@@ -14,6 +14,7 @@ void cca_heap_init(struct cca_heap *heap, struct cca_allocator *allocator, int o
         .generation = 1,
         .state = CCA_HEAP_DOWN,
         .limit_bytes = config->memory_limit,
+        .memory_fraction = config->memory_fraction,
         .stacks_in_trace = config->context >= CCA_CONTEXT_ALLOC,
         .rekeys = true,
     };
@@ -132,6 +133,13 @@ static size_t cut(struct cca_heap *heap, const struct cca_policy *policy, struct
     rest->freed_seq = block->freed_seq;
     cca_block_pool_insert(pool_of(heap, block->segment), rest);
     return rest->bytes;
+}
+
+void cca_heap_count_search(struct cca_heap *heap, const struct cca_policy *policy, size_t rounded)
+{
+    if (heap->limit_bytes != CCA_NO_LIMIT && policy->gc_threshold > 0) {
+        heap->pools[cca_policy_is_small(rounded)].searches++;
+    }
 }
 
 struct cca_block *cca_heap_take_cached(struct cca_heap *heap, const struct cca_policy *policy,
@@ -372,6 +380,18 @@ void cca_heap_forget_segment(struct cca_heap *heap, struct cca_segment *segment,
     heap->releases_in_flight--;
     report_segment(heap, CCA_EVENT_DRIVER_FREED, segment, NULL, took_ns, now_ns);
     cca_pool_give(&heap->segment_records, segment);
+}
+
+size_t cca_heap_largest_free(struct cca_heap *heap)
+{
+    size_t largest = 0;
+    for (int small = 0; small < 2; small++) {
+        struct cca_block *block = cca_block_pool_first(&heap->pools[small]);
+        for (; block != NULL; block = cca_block_pool_next(block)) {
+            largest = block->bytes > largest ? block->bytes : largest;
+        }
+    }
+    return largest;
 }
 
 size_t cca_heap_releasable_bytes(struct cca_heap *heap)

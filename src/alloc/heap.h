@@ -40,6 +40,8 @@ struct cca_heap {
     size_t reserved_bytes;          /* the cache's driver memory, and what is being asked for */
     size_t in_flight_bytes;         /* of these, driver allocations under way */
     size_t limit_bytes;             /* CCA_NO_LIMIT: none */
+    size_t total_bytes;             /* the device's memory, as far as known */
+    double memory_fraction;         /* of it, the most that may be held */
 
     /* Fences: see fence.h. */
     struct cca_list fences; /* oldest first */
@@ -50,7 +52,7 @@ struct cca_heap {
     size_t pending_bytes, pending_max_bytes;
     uint64_t frees; /* counts completed frees: the order of freed_seq */
     bool is_polling;
-    bool is_reclaiming; /* a fence that makes every stream's blocks READY is under way */
+    bool is_reclaiming;          /* a fence that makes every stream's blocks READY is under way */
     unsigned releases_in_flight; /* detached segments whose memory is not back yet */
     bool stacks_in_trace;
     bool rekeys; /* stream keys become READY behind a fence; false for a core driven in stream order
@@ -69,6 +71,12 @@ void cca_heap_fini(struct cca_heap *heap);
 struct cca_event cca_heap_event(enum cca_event_kind kind, const struct cca_request *request,
                                 uint64_t now_ns);
 void cca_heap_report(struct cca_heap *heap, const struct cca_event *event);
+
+/* Sets the limit: the fraction of `total_bytes`, or CCA_MEMORY_LIMIT where that is less. */
+void cca_heap_set_fraction(struct cca_heap *heap, double fraction, size_t total_bytes);
+
+/* Counts a search for ageing, which matters only where segments are collected. */
+void cca_heap_count_search(struct cca_heap *heap, const struct cca_policy *policy, size_t rounded);
 
 /* Best fit out of the cache, cut to size and LIVE, or NULL on a miss. */
 struct cca_block *cca_heap_take_cached(struct cca_heap *heap, const struct cca_policy *policy,
@@ -110,6 +118,9 @@ void cca_heap_detach_segment(struct cca_heap *heap, struct cca_segment *segment,
 /* The record of a detached segment, after its memory went back in `took_ns`. */
 void cca_heap_forget_segment(struct cca_heap *heap, struct cca_segment *segment, uint64_t took_ns,
                              uint64_t now_ns);
+
+/* The largest free block, whoever may take it; 0 when there is none. */
+size_t cca_heap_largest_free(struct cca_heap *heap);
 
 /* Bytes of segments that are one READY block. */
 size_t cca_heap_releasable_bytes(struct cca_heap *heap);

@@ -46,6 +46,95 @@ size_t cca_ladder_release_ready(struct cca_heap *heap)
     return release_before(heap, 0);
 }
 
+/* Whether the block may go back to the driver unwaited: what streams hold may still be in use, but
+ * for a core driven in stream order, where the driver's own free waits. */
+static bool may_release(const struct cca_heap *heap, const struct cca_block *block)
+{
+    return !cca_block_is_split(block) && (block->key == CCA_KEY_READY || !heap->rekeys);
+}
+
+/* The largest segment of the pool that may go back, or NULL. */
+static struct cca_block *largest_idle(struct cca_heap *heap, struct cca_block_pool *pool)
+{
+    struct cca_block *largest = NULL;
+    for (struct cca_block *block = cca_block_pool_first(pool); block != NULL;
+         block = cca_block_pool_next(block)) {
+        if (may_release(heap, block) && (largest == NULL || block->bytes > largest->bytes)) {
+            largest = block;
+        }
+    }
+    return largest;
+}
+
+void cca_ladder_hold_cache_limit(struct cca_heap *heap)
+{
+    size_t limit = heap->allocator->settings.cache_limit;
+    struct cca_list detached;
+    cca_list_init(&detached);
+    if (heap->state != CCA_HEAP_UP || cca_gate_is_closed(&heap->allocator->gate)) {
+        return;
+    }
+    while (heap->pools[0].whole_bytes + heap->pools[1].whole_bytes > limit) {
+        struct cca_block *block = largest_idle(heap, &heap->pools[0]);
+        block = block != NULL ? block : largest_idle(heap, &heap->pools[1]);
+        if (block == NULL) {
+            break;
+        }
+        cca_heap_detach_segment(heap, block->segment, cca_clock_ns(), &detached);
+    }
+    free_detached(heap, &detached);
+}
+
+/* Releases the candidates of at least average age; their number and the sum of their ages are kept
+ * up to date. False when there was none. */
+static bool collect_old(struct cca_heap *heap, double *ages, size_t *count, struct cca_list *out)
+{
+    struct cca_block_pool *pool = &heap->pools[0];
+    double average = *ages / (double)*count;
+    struct cca_block *block = cca_block_pool_first(pool);
+    bool has_released = false;
+    while (block != NULL) {
+        struct cca_block *next = cca_block_pool_next(block);
+        double age = cca_block_pool_age(pool, block);
+        if (may_release(heap, block) && age >= average) {
+            *ages -= age;
+            --*count;
+            has_released = true;
+            cca_heap_detach_segment(heap, block->segment, cca_clock_ns(), out);
+        }
+        block = next;
+    }
+    return has_released;
+}
+
+/* Collects idle large segments, the oldest first, while more than the threshold's part of the limit
+ * is held. */
+static void collect(struct cca_heap *heap)
+{
+    double threshold = heap->allocator->policy.gc_threshold, ages = 0;
+    struct cca_block_pool *pool = &heap->pools[0];
+    struct cca_list detached;
+    size_t count = 0;
+    cca_list_init(&detached);
+    if (heap->limit_bytes == CCA_NO_LIMIT || !(threshold > 0) ||
+        cca_gate_is_closed(&heap->allocator->gate)) {
+        return;
+    }
+    size_t wanted = (size_t)(threshold * (double)heap->limit_bytes);
+    if (heap->reserved_bytes <= wanted) {
+        return;
+    }
+    for (struct cca_block *block = cca_block_pool_first(pool); block != NULL;
+         block = cca_block_pool_next(block)) {
+        count += may_release(heap, block);
+        ages += may_release(heap, block) ? cca_block_pool_age(pool, block) : 0;
+    }
+    while (heap->reserved_bytes > wanted && count > 0 &&
+           collect_old(heap, &ages, &count, &detached)) {
+    }
+    free_detached(heap, &detached);
+}
+
 static void report_plain(struct cca_heap *heap, enum cca_event_kind kind)
 {
     struct cca_event event = cca_heap_event(kind, NULL, cca_clock_ns());
@@ -71,13 +160,19 @@ size_t cca_ladder_release(struct cca_heap *heap, uint64_t wait_ms)
     return release_before(heap, cca_fence_is_proven(heap, &proof) ? proof.before_seq : 0);
 }
 
+static bool is_over_limit(const struct cca_heap *heap, size_t rounded)
+{
+    size_t bytes = cca_policy_segment_bytes(&heap->allocator->policy, rounded);
+    return bytes > heap->limit_bytes || heap->reserved_bytes > heap->limit_bytes - bytes;
+}
+
 /* One driver allocation. CCA_NO_MEMORY also when the limit forbids it. */
 static struct cca_status grow(struct cca_heap *heap, const struct cca_request *request,
                               size_t rounded, struct cca_block **block_out)
 {
     const struct cca_policy *policy = &heap->allocator->policy;
     size_t bytes = cca_policy_segment_bytes(policy, rounded);
-    if (bytes > heap->limit_bytes || heap->reserved_bytes > heap->limit_bytes - bytes) {
+    if (is_over_limit(heap, rounded)) {
         return (struct cca_status){CCA_NO_MEMORY, 0};
     }
     uint64_t generation = heap->generation, addr = 0, began_ns = cca_clock_ns();
@@ -225,6 +320,14 @@ struct cca_status cca_ladder_climb(struct cca_heap *heap, const struct cca_reque
     }
     if (heap->generation != generation || heap->state != CCA_HEAP_UP) {
         return give_up(heap, request, rounded, status);
+    }
+    collect(heap);
+    if (heap->generation != generation || heap->state != CCA_HEAP_UP) {
+        return give_up(heap, request, rounded, status);
+    }
+    if (heap->allocator->settings.oom_reject && is_over_limit(heap, rounded)) {
+        report_plain(heap, CCA_EVENT_REJECT);
+        return (struct cca_status){CCA_NO_MEMORY, 0};
     }
     status = grow(heap, request, rounded, block_out);
     if (status.kind != CCA_NO_MEMORY || heap->generation != generation) {

@@ -3,18 +3,23 @@
 
 #include "base/check.h"
 
-void cca_policy_init(struct cca_policy *policy, const struct cca_config *config)
-{
-    *policy = (struct cca_policy){
-        .max_split_size = config->max_split_size,
-        .max_non_split_rounding = CCA_LARGE_SEGMENT,
-        .large_segment = CCA_LARGE_SEGMENT,
-    };
-}
-
 static size_t round_up(size_t bytes, size_t unit)
 {
     return (bytes + unit - 1) / unit * unit;
+}
+
+void cca_policy_init(struct cca_policy *policy, const struct cca_config *config)
+{
+    size_t large = round_up(config->large_segment_size, CCA_MIN_BLOCK);
+    *policy = (struct cca_policy){
+        .max_split_size = config->max_split_size,
+        .max_non_split_rounding = config->max_non_split_rounding != 0
+                                      ? config->max_non_split_rounding
+                                      : large,
+        .large_segment = large,
+        .divisions = config->divisions,
+        .gc_threshold = config->garbage_collection_threshold,
+    };
 }
 
 /* Class i holds the sizes from 2^i MiB up to 2^(i+1) MiB; the ends take all that lies beyond. */
@@ -41,7 +46,7 @@ size_t cca_policy_round(const struct cca_policy *policy, size_t bytes)
     if (bytes < CCA_MIN_BLOCK) {
         return CCA_MIN_BLOCK;
     }
-    size_t divisions = policy->divisions[division_class(bytes)];
+    size_t divisions = policy->divisions.of[division_class(bytes)];
     if (divisions > 1 && bytes > CCA_MIN_BLOCK * divisions) {
         return round_to_division(bytes, divisions);
     }
@@ -74,7 +79,7 @@ bool cca_policy_may_use(const struct cca_policy *policy, size_t block_bytes, siz
     if (!cca_policy_is_oversize(policy, rounded)) {
         return !cca_policy_is_oversize(policy, block_bytes);
     }
-    return block_bytes < rounded + policy->max_non_split_rounding;
+    return block_bytes - rounded < policy->max_non_split_rounding;
 }
 
 bool cca_policy_should_split(const struct cca_policy *policy, size_t block_bytes, size_t rounded)

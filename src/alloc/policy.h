@@ -11,8 +11,6 @@
 #include "base/compiler.h"
 #include "config/config.h"
 
-enum { CCA_DIVISION_CLASSES = 16 };
-
 #define CCA_MIN_BLOCK     ((size_t)512)      /* unit of rounding */
 #define CCA_SMALL_LIMIT   ((size_t)1 << 20)  /* largest small block */
 #define CCA_SMALL_SEGMENT ((size_t)2 << 20)  /* segment of small blocks */
@@ -24,8 +22,8 @@ struct cca_policy {
     size_t max_split_size;         /* CCA_NO_LIMIT: none */
     size_t max_non_split_rounding; /* excess up to which an oversize block is reused */
     size_t large_segment;          /* segment for blocks between 1 and 10 MiB */
-    /* Steps per power of two when rounding, for sizes from 2^i MiB on; 0 and 1: off. */
-    uint16_t divisions[CCA_DIVISION_CLASSES];
+    struct cca_divisions divisions;
+    double gc_threshold; /* of the limit, above which idle segments are collected; 0: never */
 };
 
 void cca_policy_init(struct cca_policy *policy, const struct cca_config *config);

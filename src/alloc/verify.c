@@ -7,7 +7,7 @@
 struct sums {
     size_t reserved, allocated, active, requested, pending;
     size_t live_blocks, active_blocks, free_blocks, segments;
-    size_t split_blocks, split_bytes, free_bytes[2];
+    size_t split_blocks, split_bytes, free_bytes[2], whole_bytes[2];
 };
 
 static const char *verify_block(struct cca_heap *heap, const struct cca_segment *segment,
@@ -42,6 +42,8 @@ static const char *verify_block(struct cca_heap *heap, const struct cca_segment 
         if (cca_block_is_split(block)) {
             sums->split_blocks++;
             sums->split_bytes += block->bytes;
+        } else {
+            sums->whole_bytes[segment->is_small] += block->bytes;
         }
         return NULL;
     default: return "a block has no state";
@@ -88,7 +90,8 @@ static const char *verify_pools(struct cca_heap *heap, const struct sums *sums)
             }
             count++;
         }
-        if (heap->pools[small].free_bytes != sums->free_bytes[small]) {
+        if (heap->pools[small].free_bytes != sums->free_bytes[small] ||
+            heap->pools[small].whole_bytes != sums->whole_bytes[small]) {
             return "a pool's bytes are not the sum of its blocks";
         }
     }

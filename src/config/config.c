@@ -8,6 +8,7 @@
 #include "base/compiler.h"
 #include "base/format.h"
 #include "base/log.h"
+#include "config/conf.h"
 #include "config/parse.h"
 
 enum kind {
@@ -79,16 +80,8 @@ static const struct cca_config defaults = {
 static const char *const announced[] = {
     "CCA_PROGRAMS",
     "CCA_CHILDREN",
-    "CCA_CONF",
-    "CCA_MAX_NON_SPLIT_ROUNDING",
-    "CCA_ROUNDUP_POWER2_DIVISIONS",
-    "CCA_GARBAGE_COLLECTION_THRESHOLD",
-    "CCA_LARGE_SEGMENT_SIZE",
     "CCA_EXPANDABLE_SEGMENTS",
-    "CCA_MEMORY_FRACTION",
-    "CCA_CACHE_LIMIT",
     "CCA_TRIM_IDLE_MS",
-    "CCA_OOM_REJECT",
     "CCA_GRAPH_CAPTURE_REUSE",
     "CCA_IPC",
     "CCA_PINNED",
@@ -248,12 +241,13 @@ static int set_uint(uint64_t *field, const struct option *option, const char *va
     return rc;
 }
 
-static int set_ratio(double *field, const char *value)
+static int set_ratio(double *field, const struct option *option, const char *value)
 {
+    const double *usual = field_of(&defaults, option);
     double parsed = 0;
     int rc = cca_parse_ratio(value, &parsed);
 
-    if (rc == 0 && !(parsed > 0 && parsed <= 1)) {
+    if (rc == 0 && !(parsed > 0 && parsed <= 1) && parsed != *usual) {
         rc = -ERANGE;
     }
     if (rc == 0) {
@@ -262,15 +256,21 @@ static int set_ratio(double *field, const char *value)
     return rc;
 }
 
-static int set_text(char *field, const char *value)
+static int set_text(struct cca_config *config, const struct option *option, const char *value)
 {
     size_t len = strlen(value);
+    int rc = 0;
 
     if (len >= CCA_CONFIG_TEXT_MAX) {
         return -E2BIG;
     }
-    memcpy(field, value, len + 1);
-    return 0;
+    if (option->offset == offsetof(struct cca_config, roundup_power2_divisions)) {
+        rc = cca_divisions_parse(value, &config->divisions);
+    }
+    if (rc == 0) {
+        memcpy((char *)config + option->offset, value, len + 1);
+    }
+    return rc;
 }
 
 /* 0 or the error of the parser; the field is unchanged on errors. `bad` gets the first unknown word
@@ -284,10 +284,10 @@ static int set_value(struct cca_config *config, const struct option *option, con
     case KIND_BOOL: return cca_parse_bool(value, field);
     case KIND_SIZE: return set_size(field, option, value);
     case KIND_UINT: return set_uint(field, option, value);
-    case KIND_RATIO: return set_ratio(field, value);
+    case KIND_RATIO: return set_ratio(field, option, value);
     case KIND_ENUM: return cca_parse_enum(value, option->words, field);
     case KIND_FLAGS: return cca_parse_flags(value, option->words, field, bad, bad_cap);
-    case KIND_TEXT: return set_text(field, value);
+    case KIND_TEXT: return set_text(config, option, value);
     case KIND_SIGNAL: return cca_parse_signal(value, field);
     }
     return -EINVAL;
@@ -312,8 +312,12 @@ static void read_option(const struct reader *reader, const struct option *option
     } else {
         cca_text_str(&remark, rc == -E2BIG ? "too long" : "not understood");
     }
-    cca_text_str(&remark, ", using ");
-    put_value(&remark, reader->config, option);
+    if (option->kind == KIND_TEXT && *(const char *)field_of(reader->config, option) == '\0') {
+        cca_text_str(&remark, ", ignored");
+    } else {
+        cca_text_str(&remark, ", using ");
+        put_value(&remark, reader->config, option);
+    }
     reader->complain(reader->user, option->name, value, remark_buf);
 }
 
@@ -337,6 +341,9 @@ static void read_entry(const struct reader *reader, const char *name, const char
     if (value[0] == '\0' && !empty_is_a_value) {
         return;
     }
+    if (option != NULL && option->offset == offsetof(struct cca_config, conf)) {
+        return; /* read before all others */
+    }
     if (option != NULL) {
         read_option(reader, option, value);
     } else if (is_announced(name)) {
@@ -346,10 +353,33 @@ static void read_entry(const struct reader *reader, const char *name, const char
     }
 }
 
+/* Sizes that are measured by another variable's, which may come later in the environment. */
+static void check_against_large_segment(const struct reader *reader, size_t *field, size_t usual,
+                                        const char *name)
+{
+    char value_buf[32], remark_buf[REMARK_MAX_BYTES];
+    struct cca_text value, remark;
+
+    if (*field == usual || *field >= reader->config->large_segment_size) {
+        return;
+    }
+    cca_text_init(&value, value_buf, sizeof(value_buf));
+    put_size(&value, *field);
+    cca_text_init(&remark, remark_buf, sizeof(remark_buf));
+    cca_text_str(&remark, "below the large segment size, using ");
+    put_size(&remark, usual);
+    *field = usual;
+    reader->complain(reader->user, name, value_buf, remark_buf);
+}
+
 static void apply_implications(const struct reader *reader)
 {
     struct cca_config *config = reader->config;
 
+    check_against_large_segment(reader, &config->max_split_size, CCA_NO_LIMIT,
+                                "CCA_MAX_SPLIT_SIZE");
+    check_against_large_segment(reader, &config->max_non_split_rounding, 0,
+                                "CCA_MAX_NON_SPLIT_ROUNDING");
     if (config->free_sync == CCA_FREE_NATIVE && config->mode == CCA_MODE_CACHE) {
         config->mode = CCA_MODE_COUNT;
     }
@@ -360,6 +390,26 @@ static void apply_implications(const struct reader *reader)
         config->dump_format = defaults.dump_format;
         reader->complain(reader->user, "CCA_DUMP_FORMAT", "none",
                          "a snapshot has a format, CCA_DUMP_ON=none turns it off; using pickle");
+    }
+}
+
+/* Before all others, so that they win over it. */
+static void read_conf(const struct reader *reader, const char *const *environment)
+{
+    static const char start[] = "CCA_CONF=";
+
+    for (; *environment != NULL; environment++) {
+        if (strncmp(*environment, start, sizeof(start) - 1) != 0) {
+            continue;
+        }
+        const char *value = *environment + sizeof(start) - 1;
+        if (value[0] != '\0') {
+            read_option(reader, find_option("CCA_CONF"), value);
+        }
+        if (reader->config->conf[0] != '\0') {
+            (void)!cca_conf_apply(reader->config, value, reader->complain, reader->user);
+        }
+        return;
     }
 }
 
@@ -378,6 +428,7 @@ void cca_config_read(struct cca_config *config, const char *const *environment,
 {
     struct reader reader = {config, complain != NULL ? complain : ignore_complaint, user};
 
+    read_conf(&reader, environment);
     for (const char *const *entry = environment; *entry != NULL; entry++) {
         const char *equals = strchr(*entry, '=');
         char name_buf[NAME_MAX_BYTES];

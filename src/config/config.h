@@ -8,8 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CCA_NO_LIMIT      ((size_t)INT64_MAX)
-#define CCA_LARGE_SEGMENT ((size_t)20 << 20)
+#include "config/divisions.h"
+
+#define CCA_NO_LIMIT          ((size_t)INT64_MAX)
+#define CCA_LARGE_SEGMENT_MIN ((size_t)10486272) /* 10 MiB and one block more */
+#define CCA_LARGE_SEGMENT_MAX ((size_t)1 << 40)
 
 enum cca_mode { CCA_MODE_CACHE, CCA_MODE_COUNT, CCA_MODE_OFF };
 enum cca_free_sync { CCA_FREE_STRICT, CCA_FREE_FENCE, CCA_FREE_NATIVE };
@@ -41,6 +44,7 @@ struct cca_config {
 #undef FLAGS
 #undef TEXT
 #undef SIGNAL
+    struct cca_divisions divisions; /* what roundup_power2_divisions says */
 };
 
 /* Called once for each bad or unknown variable: its name, its text, and a remark that completes the
@@ -54,7 +58,8 @@ void cca_config_init(struct cca_config *config);
 /* Reads all `CCA_` entries of an environment block ("NAME=value" strings, NULL at the end). Empty
  * means unset, but for CCA_DUMP_ON; of entries with one name the first counts. A bad or
  * out-of-range value leaves the field as it is and complains; so does an unknown CCA_ name.
- * CCA_FREE_SYNC=native makes mode `cache` mode `count`; CCA_DISABLE=1 makes it `off`. */
+ * CCA_CONF is read first, so that a variable of its own wins over it. CCA_FREE_SYNC=native makes
+ * mode `cache` mode `count`; CCA_DISABLE=1 makes it `off`. */
 void cca_config_read(struct cca_config *config, const char *const *environment,
                      cca_config_complaint_fn complain, void *user);
 

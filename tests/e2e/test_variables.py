@@ -16,7 +16,10 @@ BAD = {
     "CCA_CONTEXT": "deep", "CCA_MAX_ENTRIES": "0", "CCA_STACK_DEPTH": "1000",
     "CCA_UNWINDER": "magic", "CCA_DUMP_SIGNAL": "SIGNOPE", "CCA_DUMP_ON": "sometimes",
     "CCA_DUMP_FORMAT": "xml", "CCA_SYMBOLIZE": "all", "CCA_LOG_LEVEL": "loud",
-    "CCA_SUMMARY": "2", "CCA_VERIFY": "x",
+    "CCA_SUMMARY": "2", "CCA_VERIFY": "x", "CCA_CONF": "max_split_size_mb:1",
+    "CCA_MAX_NON_SPLIT_ROUNDING": "lots", "CCA_ROUNDUP_POWER2_DIVISIONS": "3",
+    "CCA_GARBAGE_COLLECTION_THRESHOLD": "2", "CCA_LARGE_SEGMENT_SIZE": "2M",
+    "CCA_MEMORY_FRACTION": "0", "CCA_CACHE_LIMIT": "few", "CCA_OOM_REJECT": "never",
 }
 
 

@@ -139,6 +139,30 @@ static void note_snapshot(void)
     cca_lock_drop(&heap->lock);
 }
 
+static void set_fraction(const char *text)
+{
+    if (cca_allocator_set_memory_fraction(allocator, 0, strtod(text, NULL)) != 0) {
+        die("no fraction", text);
+    }
+}
+
+static void set_conf(const char *text)
+{
+    if (cca_allocator_set_conf(allocator, text, complain, NULL) != 0) {
+        die("bad settings", text);
+    }
+}
+
+/* The largest cached block or the start value, whichever is more. */
+static size_t largest_block(size_t start)
+{
+    cca_lock_take(&heap->lock);
+    size_t largest = cca_heap_largest_free(heap);
+    cca_lock_drop(&heap->lock);
+    start = start != 0 ? start : (size_t)(script.memory_bytes - script.live_bytes);
+    return largest > start ? largest : start;
+}
+
 /* Operations whose result is "ok". False: there is none of that name. */
 static bool do_plain(const struct op *op)
 {
@@ -155,6 +179,10 @@ static bool do_plain(const struct op *op)
         note_snapshot();
     } else if (strcmp(op->name, "device_memory") == 0) {
         script.memory_bytes = op_number(op, 0, 0);
+    } else if (strcmp(op->name, "fraction") == 0) {
+        set_fraction(op->words[0]);
+    } else if (strcmp(op->name, "settings") == 0) {
+        set_conf(op->words[0]);
     } else if (strcmp(op->name, "history") == 0) {
         do_history(op);
     } else {
@@ -169,6 +197,8 @@ static void run(const struct op *op)
         do_malloc(op);
     } else if (strcmp(op->name, "free") == 0) {
         printf("R \"%s\"\n", do_free(op) ? "ok" : "none");
+    } else if (strcmp(op->name, "largest_block") == 0) {
+        printf("R %zu\n", largest_block((size_t)op_number(op, 0, 0)));
     } else if (do_plain(op)) {
         printf("R \"ok\"\n");
     } else {

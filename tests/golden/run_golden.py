@@ -28,7 +28,7 @@ DIFFERENCES = {
 }
 
 #: Operations that the core does not have yet: scenarios with one of them are not run.
-NOT_YET = {'record_stream', 'advance', 'settings', 'fraction', 'largest_block', 'capture_begin'}
+NOT_YET = {'record_stream', 'advance', 'capture_begin'}
 
 
 def load(name):
@@ -124,7 +124,6 @@ class Golden(unittest.TestCase):
         not_run = []
         for scenario in load(name):
             missing = NOT_YET.intersection(op.split()[0] for op in operations(scenario))
-            missing |= {'config'} if scenario['config'] else set()
             if missing:
                 not_run.append('%s (%s)' % (scenario['name'], ', '.join(sorted(missing))))
                 continue
@@ -146,7 +145,7 @@ class Golden(unittest.TestCase):
     def test_differences(self):
         """Only the results are recorded for ours; wherever it may differ, it is named above."""
         for scenario in load('differences'):
-            if NOT_YET.intersection(op.split()[0] for op in scenario['ops']) or scenario['config']:
+            if NOT_YET.intersection(op.split()[0] for op in scenario['ops']):
                 continue
             with self.subTest(scenario=scenario['name']):
                 self.assertIn(scenario['name'], DIFFERENCES)

@@ -59,7 +59,7 @@ static void divisions_of_powers_of_two_match_the_golden_table(void **state)
     struct cca_policy policy = default_policy();
     for (size_t i = 0; i < CCA_ARRAY_LEN(rows); i++) {
         for (int c = 0; c < CCA_DIVISION_CLASSES; c++) {
-            policy.divisions[c] = (uint16_t)rows[i].divisions;
+            policy.divisions.of[c] = (uint16_t)rows[i].divisions;
         }
         assert_int_equal(cca_policy_round(&policy, rows[i].request), rows[i].rounded);
     }
@@ -69,9 +69,9 @@ static void division_classes_start_at_powers_of_two_mib(void **state)
 {
     (void)state;
     struct cca_policy policy = default_policy();
-    policy.divisions[0] = 2;  /* below 2 MiB */
-    policy.divisions[10] = 4; /* 1 to 2 GiB */
-    policy.divisions[15] = 2; /* from 32 GiB */
+    policy.divisions.of[0] = 2;  /* below 2 MiB */
+    policy.divisions.of[10] = 4; /* 1 to 2 GiB */
+    policy.divisions.of[15] = 2; /* from 32 GiB */
     assert_int_equal(cca_policy_round(&policy, 1500), 1536);
     assert_int_equal(cca_policy_round(&policy, 1100), 1536);
     assert_int_equal(cca_policy_round(&policy, MIB(2) + 1), MIB(2) + 512);

@@ -77,10 +77,21 @@ static const struct {
     {"CCA_FREE_SYNC", "strict", "FENCE", "fence", "lazy", "not understood, using strict"},
     {"CCA_PENDING_MAX", "0", "1G", "1073741824", "1GB", "not understood, using 0"},
     {"CCA_ASYNC", "auto", "forward", "forward", "back", "not understood, using auto"},
-    {"CCA_MAX_SPLIT_SIZE", "unlimited", "20MiB", "20971520", "20971519",
-     "out of range (20971520 to unlimited), using unlimited"},
+    {"CCA_CONF", "", "max_split_size_mb:40", "max_split_size_mb:40", NULL, "too long, ignored"},
+    {"CCA_MAX_SPLIT_SIZE", "unlimited", "20MiB", "20971520", "10486271",
+     "out of range (10486272 to unlimited), using unlimited"},
+    {"CCA_MAX_NON_SPLIT_ROUNDING", "0", "24M", "25165824", "-1", "not understood, using 0"},
+    {"CCA_ROUNDUP_POWER2_DIVISIONS", "off", "[256:1,>:4]", "[256:1,>:4]", "3",
+     "out of range, using off"},
+    {"CCA_GARBAGE_COLLECTION_THRESHOLD", "0", "0.8", "0.8", "1.1",
+     "out of range (above 0, at most 1), using 0"},
+    {"CCA_LARGE_SEGMENT_SIZE", "20971520", "12M", "12582912", "10M",
+     "out of range (10486272 to 1099511627776), using 20971520"},
+    {"CCA_MEMORY_FRACTION", "1", "0.5", "0.5", "0", "out of range (above 0, at most 1), using 1"},
     {"CCA_MEMORY_LIMIT", "unlimited", "512K", "524288", "0",
      "out of range (1 to unlimited), using unlimited"},
+    {"CCA_CACHE_LIMIT", "unlimited", "0", "0", "few", "not understood, using unlimited"},
+    {"CCA_OOM_REJECT", "0", "1", "1", "no way", "not understood, using 0"},
     {"CCA_OOM_WAIT_MS", "1000", "0", "0", "600001", "out of range (0 to 600000), using 1000"},
     {"CCA_MEM_GET_INFO", "adjusted", "raw", "raw", "cooked", "not understood, using adjusted"},
     {"CCA_HISTORY", "all", "state", "state", "some", "not understood, using all"},
@@ -177,8 +188,18 @@ static void good_values_arrive_in_their_fields(void **state)
          "CCA_MEM_GET_INFO=raw", "CCA_HISTORY=off", "CCA_CONTEXT=all", "CCA_MAX_ENTRIES=7",
          "CCA_STACK_DEPTH=9", "CCA_UNWINDER=none", "CCA_DUMP_SIGNAL=none", "CCA_DUMP_ON=oom",
          "CCA_DUMP_FILE=x", "CCA_DUMP_FORMAT=json", "CCA_SYMBOLIZE=none", "CCA_LOG_LEVEL=info",
-         "CCA_SUMMARY=0", "CCA_VERIFY=1");
+         "CCA_SUMMARY=0", "CCA_VERIFY=1", "CCA_MAX_NON_SPLIT_ROUNDING=33M",
+         "CCA_ROUNDUP_POWER2_DIVISIONS=4", "CCA_GARBAGE_COLLECTION_THRESHOLD=.25",
+         "CCA_LARGE_SEGMENT_SIZE=32M", "CCA_MEMORY_FRACTION=0.5", "CCA_CACHE_LIMIT=64M",
+         "CCA_OOM_REJECT=1");
     assert_int_equal(said.count, 0);
+    assert_int_equal(config.max_non_split_rounding, 33 << 20);
+    assert_int_equal(config.divisions.of[15], 4);
+    assert_true(config.garbage_collection_threshold == 0.25);
+    assert_int_equal(config.large_segment_size, 32 << 20);
+    assert_true(config.memory_fraction == 0.5);
+    assert_int_equal(config.cache_limit, 64 << 20);
+    assert_true(config.oom_reject);
     assert_int_equal(config.mode, CCA_MODE_COUNT);
     assert_int_equal(config.free_sync, CCA_FREE_FENCE);
     assert_int_equal(config.pending_max, 4096);
@@ -205,7 +226,7 @@ static void good_values_arrive_in_their_fields(void **state)
 static void names_of_later_versions_are_told_apart_from_unknown_ones(void **state)
 {
     static const char *const later[] = {
-        "CCA_PROGRAMS",      "CCA_CHILDREN",         "CCA_CONF",
+        "CCA_PROGRAMS",      "CCA_CHILDREN",         "CCA_TRIM_IDLE_MS",
         "CCA_IPC",           "CCA_PINNED",           "CCA_PINNED_MAX_BYTES",
         "CCA_RECORD_PINNED", "CCA_METRICS_INTERVAL", "CCA_EXPANDABLE_SEGMENTS",
         "CCA_LOG_FILE",      "CCA_CONTROL_SIGNAL",   "CCA_DUMP_SIGNAL_FORCE"};
@@ -293,6 +314,42 @@ static void number_too_large_for_its_type_is_out_of_range(void **state)
     assert_string_equal(said.remark, "out of range, using USR1");
 }
 
+static void a_variable_of_its_own_wins_over_the_conf_string(void **state)
+{
+    (void)state;
+    READ("CCA_MAX_SPLIT_SIZE=64M", "CCA_CONF=max_split_size_mb:40,garbage_collection_threshold:0.5",
+         "CCA_OOM_REJECT=0");
+    assert_int_equal(said.count, 0);
+    assert_int_equal(config.max_split_size, 64 << 20);
+    assert_true(config.garbage_collection_threshold == 0.5);
+    assert_string_equal(config.conf, "max_split_size_mb:40,garbage_collection_threshold:0.5");
+}
+
+static void the_conf_string_complains_once_per_bad_item(void **state)
+{
+    (void)state;
+    READ("CCA_CONF=max_split_size_mb:1,garbage_collection_threshold:0.5");
+    assert_int_equal(said.count, 1);
+    assert_string_equal(said.name, "CCA_CONF");
+    assert_string_equal(said.value, "max_split_size_mb:1");
+    assert_true(config.garbage_collection_threshold == 0.5);
+}
+
+static void sizes_are_measured_by_the_large_segment_in_force(void **state)
+{
+    (void)state;
+    READ("CCA_MAX_SPLIT_SIZE=24M", "CCA_LARGE_SEGMENT_SIZE=32M");
+    assert_int_equal(said.count, 1);
+    assert_string_equal(said.name, "CCA_MAX_SPLIT_SIZE");
+    assert_string_equal(said.remark, "below the large segment size, using unlimited");
+    assert_int_equal(config.max_split_size, CCA_NO_LIMIT);
+    READ("CCA_MAX_NON_SPLIT_ROUNDING=24M", "CCA_LARGE_SEGMENT_SIZE=32M");
+    assert_string_equal(said.remark, "below the large segment size, using 0");
+    READ("CCA_MAX_SPLIT_SIZE=15M", "CCA_LARGE_SEGMENT_SIZE=12M");
+    assert_int_equal(said.count, 0);
+    assert_int_equal(config.max_split_size, 15 << 20);
+}
+
 static void reader_without_a_listener_still_reads(void **state)
 {
     static const char *const environment[] = {"CCA_NONSENSE=1", "CCA_STACK_DEPTH=5", NULL};
@@ -374,6 +431,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(disable_wins_over_everything),
     cmocka_unit_test(native_frees_mean_count_unless_off),
     cmocka_unit_test(number_too_large_for_its_type_is_out_of_range),
+    cmocka_unit_test(a_variable_of_its_own_wins_over_the_conf_string),
+    cmocka_unit_test(the_conf_string_complains_once_per_bad_item),
+    cmocka_unit_test(sizes_are_measured_by_the_large_segment_in_force),
     cmocka_unit_test(reader_without_a_listener_still_reads),
     cmocka_unit_test(effective_values_read_back_to_the_same),
 };

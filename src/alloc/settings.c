@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/* Settings that change while the program runs. */
+#include <errno.h>
+#include <string.h>
+
+#include "alloc/allocator_internal.h"
+#include "alloc/ladder.h"
+#include "alloc/verify.h"
+#include "config/conf.h"
+
+void cca_heap_set_fraction(struct cca_heap *heap, double fraction, size_t total_bytes)
+{
+    size_t limit = heap->allocator->settings.memory_limit;
+    if (fraction < 1 && total_bytes != 0) {
+        /* To the nearest byte: the product meant, whatever the last bit of the fraction is. */
+        size_t part = (size_t)(fraction * (double)total_bytes + 0.5);
+        limit = part < limit ? part : limit;
+    }
+    heap->memory_fraction = fraction;
+    heap->total_bytes = total_bytes;
+    heap->limit_bytes = limit;
+}
+
+int cca_allocator_set_memory_fraction(struct cca_allocator *allocator, int ordinal, double fraction)
+{
+    if (!(fraction >= 0 && fraction <= 1)) {
+        return -EINVAL;
+    }
+    struct cca_heap *heap = ordinal < 0 || ordinal >= CCA_DEVICES_MAX
+                                ? NULL
+                                : atomic_load(&allocator->heaps[ordinal]);
+    if (heap == NULL) {
+        return -ENODEV;
+    }
+    size_t free_bytes = 0, total_bytes = 0;
+    cca_lock_take(&heap->lock);
+    struct cca_device device = heap->device;
+    total_bytes = heap->total_bytes;
+    bool is_up = heap->state == CCA_HEAP_UP;
+    cca_lock_drop(&heap->lock);
+    if (is_up) {
+        device.ops->mem_info(device.self, &free_bytes, &total_bytes);
+    }
+    cca_lock_take(&heap->lock);
+    cca_heap_set_fraction(heap, fraction, total_bytes);
+    cca_lock_drop(&heap->lock);
+    return 0;
+}
+
+double cca_allocator_memory_fraction(struct cca_allocator *allocator, int ordinal)
+{
+    double fraction = 1;
+    struct cca_heap *heap = ordinal < 0 || ordinal >= CCA_DEVICES_MAX
+                                ? NULL
+                                : atomic_load(&allocator->heaps[ordinal]);
+    if (heap != NULL) {
+        cca_lock_take(&heap->lock);
+        fraction = heap->memory_fraction;
+        cca_lock_drop(&heap->lock);
+    }
+    return fraction;
+}
+
+/* Every heap's lock, in rank order, and back. */
+static void lock_heaps(struct cca_allocator *allocator)
+{
+    for (int i = 0; i < CCA_DEVICES_MAX; i++) {
+        struct cca_heap *heap = atomic_load(&allocator->heaps[i]);
+        if (heap != NULL) {
+            cca_lock_take(&heap->lock);
+        }
+    }
+}
+
+static void unlock_heaps(struct cca_allocator *allocator)
+{
+    for (int i = CCA_DEVICES_MAX - 1; i >= 0; i--) {
+        struct cca_heap *heap = atomic_load(&allocator->heaps[i]);
+        if (heap != NULL) {
+            cca_lock_drop(&heap->lock);
+        }
+    }
+}
+
+int cca_allocator_set_conf(struct cca_allocator *allocator, const char *text,
+                           cca_config_complaint_fn complain, void *user)
+{
+    cca_lock_take(&allocator->lock);
+    struct cca_config next = allocator->settings;
+    int rc = cca_conf_apply(&next, text, complain, user);
+    if (rc == 0) {
+        bool is_new_fraction = next.memory_fraction != allocator->settings.memory_fraction;
+        strcpy(next.conf, text); /* it fits, or it would have been refused */
+        lock_heaps(allocator);
+        allocator->settings = next;
+        cca_policy_init(&allocator->policy, &next);
+        for (int i = 0; i < CCA_DEVICES_MAX && is_new_fraction; i++) {
+            struct cca_heap *heap = atomic_load(&allocator->heaps[i]);
+            if (heap != NULL) {
+                cca_heap_set_fraction(heap, next.memory_fraction, heap->total_bytes);
+            }
+        }
+        unlock_heaps(allocator);
+    }
+    cca_lock_drop(&allocator->lock);
+    return rc;
+}
