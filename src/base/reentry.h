@@ -24,6 +24,21 @@ static inline void cca_reentry_leave(void)
     cca_reentry_depth = 0;
 }
 
+/* Around a call of ours that may wait: a signal handler that leaves by exit from there, or frees,
+ * finds the thread outside, as in the program's own calls. Only with no lock held. Returns what
+ * resume takes. */
+static inline int cca_reentry_suspend(void)
+{
+    int depth = cca_reentry_depth;
+    cca_reentry_depth = 0;
+    return depth;
+}
+
+static inline void cca_reentry_resume(int depth)
+{
+    cca_reentry_depth = depth;
+}
+
 static inline bool cca_reentry_inside(void)
 {
     return cca_reentry_depth != 0;

@@ -42,8 +42,28 @@ static void threads_enter_independently(void **state)
     cca_reentry_leave();
 }
 
+static void suspended_thread_is_outside_until_it_resumes(void **state)
+{
+    int depth;
+
+    (void)state;
+    depth = cca_reentry_suspend();
+    assert_false(cca_reentry_inside());
+    cca_reentry_resume(depth);
+    assert_false(cca_reentry_inside());
+    assert_true(cca_reentry_enter());
+    depth = cca_reentry_suspend();
+    assert_false(cca_reentry_inside());
+    assert_true(cca_reentry_enter());
+    cca_reentry_leave();
+    cca_reentry_resume(depth);
+    assert_true(cca_reentry_inside());
+    cca_reentry_leave();
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(second_entry_is_refused_until_the_first_leaves),
+    cmocka_unit_test(suspended_thread_is_outside_until_it_resumes),
     cmocka_unit_test(threads_enter_independently),
 };
 
