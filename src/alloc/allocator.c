@@ -6,6 +6,7 @@
 #include "alloc/allocator_internal.h"
 #include "alloc/fence.h"
 #include "alloc/ladder.h"
+#include "alloc/stream_use.h"
 #include "alloc/verify.h"
 #include "base/check.h"
 #include "base/clock.h"
@@ -206,6 +207,12 @@ static struct cca_status alloc_locked(struct cca_heap *heap, const struct cca_re
             return state_status(heap);
         }
     }
+    if (!cca_list_is_empty(&heap->use_queues)) {
+        cca_stream_use_poll(heap);
+        if (heap->state != CCA_HEAP_UP) {
+            return state_status(heap);
+        }
+    }
     size_t rounded = cca_policy_round(policy, request->bytes);
     cca_heap_count_search(heap, policy, rounded);
     *block_out = cca_heap_take_cached(heap, policy, request, rounded, cca_clock_ns());
@@ -244,12 +251,16 @@ static void free_locked(struct cca_allocator *allocator, struct cca_heap *heap,
     uint64_t generation = heap->generation;
     bool is_stopped = !is_serving(allocator);
     bool is_strict = allocator->config->free_sync == CCA_FREE_STRICT;
+    struct cca_stream_use *uses = cca_stream_use_detach(block);
     cca_heap_request_free(heap, block, request, cca_clock_ns());
     if (request->key != CCA_KEY_READY && !is_stopped) {
-        cca_heap_complete_free(heap, block, request->key, cca_clock_ns());
-        cca_ladder_hold_cache_limit(heap);
+        if (!cca_stream_use_defer(heap, block, uses, request->key)) {
+            cca_heap_complete_free(heap, block, request->key, cca_clock_ns());
+            cca_ladder_hold_cache_limit(heap);
+        }
         return;
     }
+    cca_stream_use_drop(heap, uses); /* the fence covers every stream */
     cca_fence_block(heap, block, request->key == CCA_KEY_READY && (is_strict || is_stopped));
     if (heap->generation != generation || heap->state != CCA_HEAP_UP) {
         return;
@@ -351,6 +362,33 @@ bool cca_allocator_capture_was_seen(const struct cca_allocator *allocator)
     return cca_gate_is_closed(&allocator->gate);
 }
 
+/* The heap of a block found in the address map, locked, while the block is still live at `addr`; or
+ * NULL. */
+static struct cca_heap *lock_heap_of(struct cca_block *block, uint64_t addr)
+{
+    struct cca_segment *segment = block == NULL ? NULL : block->segment;
+    struct cca_heap *heap = segment == NULL ? NULL : segment->heap;
+    if (heap == NULL) {
+        return NULL;
+    }
+    cca_lock_take(&heap->lock);
+    if (block->addr == addr && block->state == CCA_BLOCK_LIVE && !block->segment->is_passed) {
+        return heap;
+    }
+    cca_lock_drop(&heap->lock);
+    return NULL;
+}
+
+void cca_allocator_record_stream(struct cca_allocator *allocator, uint64_t addr, cca_key stream)
+{
+    struct cca_block *block = cca_ptrmap_find(&allocator->blocks, addr);
+    struct cca_heap *heap = lock_heap_of(block, addr);
+    if (heap != NULL) {
+        cca_stream_use_record(heap, block, stream);
+        cca_lock_drop(&heap->lock);
+    }
+}
+
 void cca_allocator_stream_ends(struct cca_allocator *allocator, struct cca_heap *heap,
                                cca_key stream)
 {
@@ -369,6 +407,7 @@ void cca_allocator_poll(struct cca_allocator *allocator, struct cca_heap *heap)
     (void)allocator;
     cca_lock_take(&heap->lock);
     cca_fence_poll(heap, CCA_FENCE_ALL);
+    cca_stream_use_poll(heap);
     cca_ladder_hold_cache_limit(heap);
     cca_verify_if_wanted(heap);
     cca_lock_drop(&heap->lock);

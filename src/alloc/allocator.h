@@ -94,6 +94,11 @@ bool cca_allocator_stop(struct cca_allocator *allocator, enum cca_stop reason);
 bool cca_allocator_is_stopped(const struct cca_allocator *allocator);
 bool cca_allocator_capture_was_seen(const struct cca_allocator *allocator);
 
+/* torch.Tensor.record_stream: the live block at `addr` is used on `stream`, so a free in the order
+ * of another stream (or the free of a block of cca_my_malloc) is not complete before what that
+ * stream was given until the free. Memory that is not ours is ignored. */
+void cca_allocator_record_stream(struct cca_allocator *allocator, uint64_t addr, cca_key stream);
+
 /* The stream is about to be destroyed: what is keyed to it becomes READY once its work is over. */
 void cca_allocator_stream_ends(struct cca_allocator *allocator, struct cca_heap *heap,
                                cca_key stream);

@@ -14,6 +14,7 @@
 #include "observe/event.h"
 
 struct cca_segment;
+struct cca_stream_use;
 
 enum cca_block_state {
     CCA_BLOCK_FREE,    /* in a block pool */
@@ -35,12 +36,16 @@ struct cca_block {
     struct cca_block *prev, *next;
     struct cca_segment *segment;
     uint64_t alloc_time_ns;
-    uint64_t freed_seq; /* FREE: position in the order of frees of its heap; see alloc/fence.h */
+    union {
+        uint64_t freed_seq; /* FREE: position in the order of frees of its heap; alloc/fence.h */
+        struct cca_stream_use *uses; /* LIVE: on other streams; alloc/stream_use.h */
+    };
     uint32_t stack, thread; /* of the allocation */
     union {
         uint32_t free_stack; /* PENDING: of the free, or the allocation's */
         uint32_t born;       /* FREE: the searches its pool had seen when it came in */
     };
+    uint16_t use_events; /* PENDING: that it waits for, in the queues of alloc/stream_use.h */
     uint8_t state;
     bool was_oversize; /* at hand-out, so that the free counts the same */
 };

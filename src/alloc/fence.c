@@ -2,6 +2,7 @@
 #include "alloc/fence.h"
 
 #include "alloc/allocator_internal.h"
+#include "alloc/stream_use.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -514,6 +515,7 @@ void cca_fence_hold_cap(struct cca_heap *heap)
     while (heap->pending_bytes > heap->pending_max_bytes && now_ns < deadline_ns &&
            heap->cap_waited_ns < CAP_PER_WINDOW_NS) {
         cca_fence_poll(heap, CCA_FENCE_ALL);
+        cca_stream_use_poll(heap);
         if (heap->generation != generation || heap->state != CCA_HEAP_UP ||
             heap->pending_bytes <= heap->pending_max_bytes) {
             return;

@@ -3,6 +3,7 @@
 
 #include "alloc/allocator_internal.h"
 #include "alloc/fence.h"
+#include "alloc/stream_use.h"
 #include "base/check.h"
 #include "base/clock.h"
 
@@ -24,9 +25,14 @@ void cca_heap_init(struct cca_heap *heap, struct cca_allocator *allocator, int o
     cca_list_init(&heap->segments);
     cca_list_init(&heap->fences);
     cca_list_init(&heap->unfenced);
+    cca_list_init(&heap->use_queues);
+    cca_list_init(&heap->idle_use_events);
     cca_pool_init(&heap->block_records, sizeof(struct cca_block));
     cca_pool_init(&heap->segment_records, sizeof(struct cca_segment));
     cca_pool_init(&heap->fence_records, sizeof(struct cca_fence));
+    cca_pool_init(&heap->use_records, sizeof(struct cca_stream_use));
+    cca_pool_init(&heap->use_event_records, sizeof(struct cca_use_event));
+    cca_pool_init(&heap->use_queue_records, sizeof(struct cca_use_queue));
     size_t entries = config->history == CCA_HISTORY_ALL     ? config->max_entries
                      : config->history == CCA_HISTORY_STATE ? 1
                                                             : 0;
@@ -42,6 +48,9 @@ void cca_heap_fini(struct cca_heap *heap)
     cca_pool_fini(&heap->block_records);
     cca_pool_fini(&heap->segment_records);
     cca_pool_fini(&heap->fence_records);
+    cca_pool_fini(&heap->use_records);
+    cca_pool_fini(&heap->use_event_records);
+    cca_pool_fini(&heap->use_queue_records);
 }
 
 struct cca_event cca_heap_event(enum cca_event_kind kind, const struct cca_request *request,
@@ -96,6 +105,7 @@ static void hand_out(struct cca_heap *heap, struct cca_block *block,
                      unsigned flags, uint64_t now_ns)
 {
     block->state = CCA_BLOCK_LIVE;
+    block->uses = NULL;
     block->requested_bytes = request->bytes;
     block->key = request->key;
     block->alloc_time_ns = now_ns;
@@ -217,13 +227,14 @@ struct cca_block *cca_heap_add_segment(struct cca_heap *heap, const struct cca_p
 void cca_heap_request_free(struct cca_heap *heap, struct cca_block *block,
                            const struct cca_request *request, uint64_t now_ns)
 {
-    CCA_ASSERT(block->state == CCA_BLOCK_LIVE);
+    cca_stream_use_drop(heap, cca_stream_use_detach(block));
     struct cca_event event = cca_heap_event(CCA_EVENT_FREE_REQUESTED, request, now_ns);
     describe_block(&event, block);
     event.stream = block->key == CCA_KEY_READY ? 0 : block->key;
     event.stack = event.stack != 0 ? event.stack : block->stack;
     block->free_stack = event.stack;
     block->state = CCA_BLOCK_PENDING;
+    block->use_events = 0;
     block->wait = (struct cca_list){NULL, NULL};
     heap->pending_bytes += block->bytes;
     cca_heap_report(heap, &event);
@@ -289,6 +300,7 @@ struct cca_block *cca_heap_complete_free(struct cca_heap *heap, struct cca_block
                                          cca_key key, uint64_t now_ns)
 {
     CCA_ASSERT(block->state == CCA_BLOCK_PENDING && !cca_list_is_linked(&block->wait));
+    CCA_ASSERT(block->use_events == 0);
     struct cca_event event = {.kind = CCA_EVENT_FREE_COMPLETED,
                               .time_ns = now_ns,
                               .stack = block->free_stack,
@@ -445,6 +457,7 @@ static void drop_block(struct cca_heap *heap, struct cca_block *block, uint64_t 
     switch (block->state) {
     case CCA_BLOCK_LIVE:
         cca_ptrmap_remove(&heap->allocator->blocks, block->addr);
+        cca_stream_use_drop(heap, cca_stream_use_detach(block));
         event.kind = CCA_EVENT_FREE_REQUESTED;
         cca_heap_report(heap, &event);
         heap->pending_bytes += block->bytes;
@@ -470,6 +483,7 @@ static void drop_block(struct cca_heap *heap, struct cca_block *block, uint64_t 
 void cca_heap_drop(struct cca_heap *heap, uint64_t now_ns)
 {
     cca_fence_drop_all(heap);
+    cca_stream_use_drop_all(heap);
     CCA_LIST_EACH (link, &heap->segments) {
         struct cca_segment *segment = CCA_LIST_ENTRY(link, struct cca_segment, link);
         struct cca_block *block = segment->first;

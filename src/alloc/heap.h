@@ -19,6 +19,12 @@
 
 struct cca_fence;
 
+/* One recorded use of a LIVE block on another stream: see stream_use.h. */
+struct cca_stream_use {
+    struct cca_stream_use *next;
+    cca_key stream;
+};
+
 enum cca_heap_state {
     CCA_HEAP_DOWN, /* no context */
     CCA_HEAP_UP,
@@ -50,6 +56,13 @@ struct cca_heap {
     struct cca_fence *idle_fences;
     struct cca_list unfenced; /* PENDING blocks that wait for a record to become possible */
     size_t pending_bytes, pending_max_bytes;
+    /* Uses on other streams: see stream_use.h. */
+    struct cca_list use_queues; /* of one stream each, ascending */
+    struct cca_list idle_use_events;
+    struct cca_stream_use used_everywhere; /* stands for uses that could not be noted */
+    unsigned use_recorders;                /* threads recording events for the queues right now */
+    bool is_polling_uses;
+
     uint64_t frees; /* counts completed frees: the order of freed_seq */
     bool is_polling;
     bool is_reclaiming;          /* a fence that makes every stream's blocks READY is under way */
@@ -60,6 +73,7 @@ struct cca_heap {
     uint64_t cap_window_start_ns, cap_waited_ns;
 
     struct cca_pool block_records, segment_records, fence_records;
+    struct cca_pool use_records, use_event_records, use_queue_records;
     struct cca_observer observer;
 };
 
@@ -91,7 +105,7 @@ struct cca_block *cca_heap_add_segment(struct cca_heap *heap, const struct cca_p
                                        uint64_t addr, size_t bytes, uint64_t took_ns,
                                        uint64_t now_ns);
 
-/* A LIVE block becomes PENDING (free_requested). */
+/* A LIVE block becomes PENDING (free_requested). Uses that were not detached are dropped. */
 void cca_heap_request_free(struct cca_heap *heap, struct cca_block *block,
                            const struct cca_request *request, uint64_t now_ns);
 

@@ -3,6 +3,7 @@
 
 #include "alloc/allocator_internal.h"
 #include "alloc/fence.h"
+#include "alloc/stream_use.h"
 #include "base/check.h"
 #include "base/clock.h"
 
@@ -141,6 +142,22 @@ static void report_plain(struct cca_heap *heap, enum cca_event_kind kind)
     cca_heap_report(heap, &event);
 }
 
+static void poll_all(struct cca_heap *heap)
+{
+    cca_fence_poll(heap, CCA_FENCE_ALL);
+    cca_stream_use_poll(heap);
+}
+
+/* Frees before this one are over. A core driven in stream order gives back all that is free, as the
+ * driver's own free waits. */
+static uint64_t releasable_before(const struct cca_heap *heap, const struct cca_proof *proof)
+{
+    if (!heap->rekeys) {
+        return UINT64_MAX;
+    }
+    return cca_fence_is_proven(heap, proof) ? proof->before_seq : 0;
+}
+
 size_t cca_ladder_release(struct cca_heap *heap, uint64_t wait_ms)
 {
     uint64_t generation = heap->generation, pause_us = 0;
@@ -148,8 +165,9 @@ size_t cca_ladder_release(struct cca_heap *heap, uint64_t wait_ms)
     report_plain(heap, CCA_EVENT_SYNC);
     struct cca_proof proof = cca_fence_prove(heap);
     while (proof.id != 0 && heap->generation == generation && heap->state == CCA_HEAP_UP) {
-        cca_fence_poll(heap, CCA_FENCE_ALL);
-        if (cca_fence_is_proven(heap, &proof) || cca_clock_ns() >= deadline_ns) {
+        poll_all(heap);
+        bool is_over = cca_fence_is_proven(heap, &proof) && cca_stream_use_is_idle(heap);
+        if (is_over || cca_clock_ns() >= deadline_ns) {
             break;
         }
         cca_fence_pause(heap, &pause_us);
@@ -157,7 +175,7 @@ size_t cca_ladder_release(struct cca_heap *heap, uint64_t wait_ms)
     if (heap->generation != generation) {
         return 0;
     }
-    return release_before(heap, cca_fence_is_proven(heap, &proof) ? proof.before_seq : 0);
+    return release_before(heap, releasable_before(heap, &proof));
 }
 
 static bool is_over_limit(const struct cca_heap *heap, size_t rounded)
@@ -254,27 +272,33 @@ static struct cca_block *wait_and_release(struct cca_heap *heap, const struct cc
         if (heap->generation != generation) {
             return NULL;
         }
-        cca_fence_poll(heap, CCA_FENCE_ALL);
+        poll_all(heap);
         if (heap->generation != generation || heap->state != CCA_HEAP_UP) {
             return NULL;
         }
-        block = cca_heap_take_cached(heap, policy, request, rounded, cca_clock_ns());
+        /* In stream order what became free goes back before it is looked at, as in PyTorch. */
+        block = heap->rekeys ? cca_heap_take_cached(heap, policy, request, rounded, cca_clock_ns())
+                             : NULL;
         if (block != NULL) {
             return block;
         }
-        bool is_over = cca_fence_is_proven(heap, &proof) ||
-                       (proof.id == 0 && cca_list_is_empty(&heap->fences));
+        bool is_over = (cca_fence_is_proven(heap, &proof) ||
+                        (proof.id == 0 && cca_list_is_empty(&heap->fences))) &&
+                       cca_stream_use_is_idle(heap);
         if ((is_over && heap->releases_in_flight == 0) || cca_clock_ns() >= deadline_ns) {
             break;
         }
         if (is_over) {
             /* Another thread is giving memory back: what we ask for may be there in a moment. */
-            release_before(heap, proof.before_seq);
+            release_before(heap, releasable_before(heap, &proof));
         }
         cca_fence_pause(heap, &pause_us);
     }
-    release_before(heap, cca_fence_is_proven(heap, &proof) ? proof.before_seq : 0);
-    return NULL;
+    release_before(heap, releasable_before(heap, &proof));
+    if (heap->generation != generation || heap->state != CCA_HEAP_UP) {
+        return NULL;
+    }
+    return cca_heap_take_cached(heap, policy, request, rounded, cca_clock_ns());
 }
 
 static void report_oom(struct cca_heap *heap, const struct cca_request *request, size_t rounded)

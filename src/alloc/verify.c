@@ -2,10 +2,12 @@
 #include "alloc/verify.h"
 
 #include "alloc/fence.h"
+#include "alloc/stream_use.h"
 
 /* What a walk over segments and pools adds up; held against the heap's own figures. */
 struct sums {
     size_t reserved, allocated, active, requested, pending;
+    size_t use_events; /* that PENDING blocks wait for */
     size_t live_blocks, active_blocks, free_blocks, segments;
     size_t split_blocks, split_bytes, free_bytes[2], whole_bytes[2];
 };
@@ -31,7 +33,10 @@ static const char *verify_block(struct cca_heap *heap, const struct cca_segment 
         sums->allocated += block->bytes;
         sums->live_blocks++;
         break;
-    case CCA_BLOCK_PENDING: sums->pending += block->bytes; break;
+    case CCA_BLOCK_PENDING:
+        sums->pending += block->bytes;
+        sums->use_events += block->use_events;
+        break;
     case CCA_BLOCK_FREE:
         if (block->next != NULL && block->next->state == CCA_BLOCK_FREE &&
             block->next->key == block->key) {
@@ -126,6 +131,28 @@ static const char *verify_stats(const struct cca_heap *heap, const struct sums *
     return sums->pending == heap->pending_bytes ? NULL : "pending_bytes differs from the blocks";
 }
 
+static const char *verify_use_queues(const struct cca_heap *heap, const struct sums *sums)
+{
+    size_t count = 0;
+    cca_key last = 0;
+    CCA_LIST_EACH (link, &heap->use_queues) {
+        const struct cca_use_queue *queue = CCA_LIST_ENTRY(link, struct cca_use_queue, link);
+        if (link != heap->use_queues.next && queue->stream <= last) {
+            return "the queues of stream uses are not in order";
+        }
+        last = queue->stream;
+        CCA_LIST_EACH (event_link, &queue->events) {
+            const struct cca_use_event *event = CCA_LIST_ENTRY(event_link, struct cca_use_event,
+                                                               link);
+            if (event->block->state != CCA_BLOCK_PENDING || event->block->use_events == 0) {
+                return "an event is waited for by a block that does not wait";
+            }
+            count++;
+        }
+    }
+    return count == sums->use_events ? NULL : "a block waits for an event that is in no queue";
+}
+
 const char *cca_verify_heap(struct cca_heap *heap)
 {
     struct sums sums = {0};
@@ -142,5 +169,6 @@ const char *cca_verify_heap(struct cca_heap *heap)
         return "reserved_bytes of the heap is not the sum of its segments";
     }
     const char *broken = verify_pools(heap, &sums);
+    broken = broken != NULL ? broken : verify_use_queues(heap, &sums);
     return broken != NULL ? broken : verify_stats(heap, &sums);
 }

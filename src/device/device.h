@@ -52,6 +52,10 @@ struct cca_device_ops {
     /* The event stands behind everything submitted so far to any stream of the context.
      * CCA_UNSUPPORTED on drivers before 12.5. */
     struct cca_status (*event_record)(void *self, cca_device_event event);
+    /* The event stands behind everything submitted so far to this one stream. NULL or
+     * CCA_UNSUPPORTED where the stream cannot be reached by its id. */
+    struct cca_status (*event_record_stream)(void *self, cca_device_event event,
+                                             cca_stream_id stream);
     /* CCA_OK when done, CCA_NOT_READY, or an error of the context. */
     struct cca_status (*event_query)(void *self, cca_device_event event);
     /* Waits for the event. */

@@ -34,6 +34,15 @@ static void complain(void *user, const char *name, const char *value, const char
     exit(2);
 }
 
+/* Waiting for all events is what finishes them on the recorded device. */
+static void finish_on_wait(void *user, int device, const struct cca_event *event)
+{
+    (void)user, (void)device;
+    if (event->kind == CCA_EVENT_SYNC) {
+        scripted_advance_all(&script);
+    }
+}
+
 static void open_core(const char *settings)
 {
     static char conf[LINE_BYTES];
@@ -48,6 +57,9 @@ static void open_core(const char *settings)
     struct cca_device device = scripted_device(&script, 0);
     heap = cca_allocator_attach(allocator, &device, 0xc0);
     heap->rekeys = false;
+    if (cca_observer_add_tracker(&heap->observer, finish_on_wait, NULL) != 0) {
+        die("no tracker", settings);
+    }
 }
 
 static void verify(void)
@@ -105,6 +117,16 @@ static bool do_free(const struct op *op)
     }
     name_set(&names, op->words[0], 0);
     core_free(addr);
+    return true;
+}
+
+static bool do_record_stream(const struct op *op)
+{
+    uint64_t addr = name_get(&names, op->words[0]);
+    if (addr == 0) {
+        return false;
+    }
+    cca_allocator_record_stream(allocator, addr, op_number(op, 1, 0));
     return true;
 }
 
@@ -179,6 +201,8 @@ static bool do_plain(const struct op *op)
         note_snapshot();
     } else if (strcmp(op->name, "device_memory") == 0) {
         script.memory_bytes = op_number(op, 0, 0);
+    } else if (strcmp(op->name, "advance") == 0) {
+        scripted_advance(&script, op_number(op, 0, 0));
     } else if (strcmp(op->name, "fraction") == 0) {
         set_fraction(op->words[0]);
     } else if (strcmp(op->name, "settings") == 0) {
@@ -197,6 +221,8 @@ static void run(const struct op *op)
         do_malloc(op);
     } else if (strcmp(op->name, "free") == 0) {
         printf("R \"%s\"\n", do_free(op) ? "ok" : "none");
+    } else if (strcmp(op->name, "record_stream") == 0) {
+        printf("R \"%s\"\n", do_record_stream(op) ? "ok" : "none");
     } else if (strcmp(op->name, "largest_block") == 0) {
         printf("R %zu\n", largest_block((size_t)op_number(op, 0, 0)));
     } else if (do_plain(op)) {

@@ -104,9 +104,49 @@ static struct cca_status event_record(void *self, cca_device_event event)
     } else {
         script->records++;
         script->events[event] = script->submitted;
+        script->event_lines[event] = 0;
     }
     pthread_mutex_unlock(&script->mutex);
     return result;
+}
+
+/* The stream's slot, a new one where it has none. */
+static unsigned slot_of(struct scripted_device *script, uint64_t stream)
+{
+    unsigned slot = 0;
+    while (slot < script->stream_count && script->streams[slot].id != stream) {
+        slot++;
+    }
+    if (slot == script->stream_count) {
+        script->stream_count++;
+        script->streams[slot].id = stream;
+    }
+    return slot;
+}
+
+static struct cca_status event_record_stream(void *self, cca_device_event event,
+                                             cca_stream_id stream)
+{
+    struct scripted_device *script = self;
+    pthread_mutex_lock(&script->mutex);
+    struct cca_status result = status(CCA_OK);
+    if (counts_down(&script->fail_event_record)) {
+        result = status(script->fail_kind);
+    } else {
+        unsigned slot = slot_of(script, stream);
+        script->stream_records++;
+        script->events[event] = ++script->streams[slot].recorded;
+        script->event_lines[event] = 1 + slot;
+    }
+    pthread_mutex_unlock(&script->mutex);
+    return result;
+}
+
+/* How far the event's line is done. */
+static uint64_t *done_on_line(struct scripted_device *script, cca_device_event event)
+{
+    unsigned line = script->event_lines[event];
+    return line == 0 ? &script->done : &script->streams[line - 1].done;
 }
 
 static struct cca_status event_query(void *self, cca_device_event event)
@@ -114,7 +154,7 @@ static struct cca_status event_query(void *self, cca_device_event event)
     struct scripted_device *script = self;
     pthread_mutex_lock(&script->mutex);
     script->queries++;
-    bool is_over = script->done >= script->events[event];
+    bool is_over = *done_on_line(script, event) >= script->events[event];
     enum cca_status_kind kind = script->is_broken ? CCA_FATAL : is_over ? CCA_OK : CCA_NOT_READY;
     pthread_mutex_unlock(&script->mutex);
     return status(kind);
@@ -125,9 +165,8 @@ static struct cca_status event_wait(void *self, cca_device_event event)
     struct scripted_device *script = self;
     pthread_mutex_lock(&script->mutex);
     script->waits++;
-    if (script->done < script->events[event]) {
-        script->done = script->events[event];
-    }
+    uint64_t *done = done_on_line(script, event);
+    *done = *done < script->events[event] ? script->events[event] : *done;
     enum cca_status_kind kind = script->is_broken ? CCA_FATAL : CCA_OK;
     pthread_mutex_unlock(&script->mutex);
     return status(kind);
@@ -140,6 +179,7 @@ static struct cca_status synchronize(void *self)
     script->synchronizes++;
     script->done = script->submitted;
     pthread_mutex_unlock(&script->mutex);
+    scripted_advance_all(script);
     return status(CCA_OK);
 }
 
@@ -150,6 +190,7 @@ static const struct cca_device_ops ops = {
     .event_create = event_create,
     .event_destroy = event_destroy,
     .event_record = event_record,
+    .event_record_stream = event_record_stream,
     .event_query = event_query,
     .event_wait = event_wait,
     .synchronize = synchronize,
@@ -185,5 +226,23 @@ void scripted_finish(struct scripted_device *script)
 {
     pthread_mutex_lock(&script->mutex);
     script->done = script->submitted;
+    pthread_mutex_unlock(&script->mutex);
+    scripted_advance_all(script);
+}
+
+void scripted_advance(struct scripted_device *script, uint64_t stream)
+{
+    pthread_mutex_lock(&script->mutex);
+    unsigned slot = slot_of(script, stream);
+    script->streams[slot].done = script->streams[slot].recorded;
+    pthread_mutex_unlock(&script->mutex);
+}
+
+void scripted_advance_all(struct scripted_device *script)
+{
+    pthread_mutex_lock(&script->mutex);
+    for (unsigned i = 0; i < script->stream_count; i++) {
+        script->streams[i].done = script->streams[i].recorded;
+    }
     pthread_mutex_unlock(&script->mutex);
 }

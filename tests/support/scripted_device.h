@@ -10,7 +10,7 @@
 
 #include "device/device.h"
 
-enum { SCRIPTED_EVENTS_MAX = 4096, SCRIPTED_ALLOCS_MAX = 1 << 16 };
+enum { SCRIPTED_EVENTS_MAX = 4096, SCRIPTED_ALLOCS_MAX = 1 << 16, SCRIPTED_STREAMS_MAX = 16 };
 
 #define SCRIPTED_BASE 0x700000000000ull
 
@@ -23,14 +23,21 @@ struct scripted_device {
     unsigned alloc_count;
     /* Work is a line of numbered pieces: submitted ones, of which the first `done` are over. */
     uint64_t submitted, done;
-    uint64_t events[SCRIPTED_EVENTS_MAX]; /* where on that line the event stands */
+    uint64_t events[SCRIPTED_EVENTS_MAX]; /* where on its line the event stands */
+    /* Events recorded on one stream stand on a line of its own: 1 + the stream's slot; 0: above. */
+    unsigned event_lines[SCRIPTED_EVENTS_MAX];
+    struct {
+        uint64_t id, recorded, done;
+    } streams[SCRIPTED_STREAMS_MAX];
+    unsigned stream_count;
     unsigned event_count;
     /* Fail the n-th call from now on (1 = the next) of a kind, once; 0 = none. */
     long fail_alloc, fail_event_create, fail_event_record;
     enum cca_status_kind fail_kind;
     bool is_broken; /* every query says CCA_FATAL */
     /* Calls made. */
-    unsigned allocs_made, frees_made, frees_unknown, records, queries, waits, synchronizes, refused;
+    unsigned allocs_made, frees_made, frees_unknown, records, stream_records, queries, waits;
+    unsigned synchronizes, refused;
     void (*on_alloc)(void *user); /* called inside mem_alloc, no lock of the device held */
     void *on_alloc_user;
 };
@@ -43,5 +50,9 @@ struct cca_device scripted_device(struct scripted_device *script, int ordinal);
 /* The program submits work; the device finishes all of it. */
 void scripted_submit(struct scripted_device *script);
 void scripted_finish(struct scripted_device *script);
+
+/* One stream finishes what was recorded on it so far; or every stream does. */
+void scripted_advance(struct scripted_device *script, uint64_t stream);
+void scripted_advance_all(struct scripted_device *script);
 
 #endif

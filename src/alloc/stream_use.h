@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* Uses of a block on other streams than its own, told by the program (record_stream). A block freed
+ * in stream order stays PENDING until an event recorded in the free on each of those streams is
+ * done. Events wait in a queue per stream, so that one slow stream does not hold up the others.
+ *
+ * All functions are called with the heap lock held; those that make device calls drop it for them,
+ * and the caller re-checks heap->generation. */
+#ifndef CCA_ALLOC_STREAM_USE_H
+#define CCA_ALLOC_STREAM_USE_H
+
+#include <stdbool.h>
+
+#include "alloc/heap.h"
+#include "device/device.h"
+
+/* One event that a PENDING block waits for. */
+struct cca_use_event {
+    struct cca_list link; /* in its queue, or in heap->idle_use_events */
+    cca_device_event event;
+    struct cca_block *block;
+    cca_key key; /* of the block once it is free */
+};
+
+struct cca_use_queue {
+    struct cca_list link;   /* in heap->use_queues, ascending by stream */
+    struct cca_list events; /* in the order of recording */
+    cca_key stream;
+};
+
+/* The LIVE block is used on `stream`. Its own stream and repetitions change nothing. Without memory
+ * to note it the block counts as used everywhere. */
+void cca_stream_use_record(struct cca_heap *heap, struct cca_block *block, cca_key stream);
+
+/* Takes the uses off a LIVE block; NULL when there are none. They go to defer or drop. */
+struct cca_stream_use *cca_stream_use_detach(struct cca_block *block);
+void cca_stream_use_drop(struct cca_heap *heap, struct cca_stream_use *uses);
+
+/* A PENDING block that had these uses was freed on stream `key`: records an event on each other
+ * stream. False when there is none, so that the free may complete at once. Where an event cannot be
+ * recorded, a fence over everything takes the block. */
+bool cca_stream_use_defer(struct cca_heap *heap, struct cca_block *block,
+                          struct cca_stream_use *uses, cca_key key) CCA_MUST_CHECK;
+
+/* Completes the frees whose events are done: streams in ascending order, each from the front of its
+ * queue up to the first event that is not done. Never waits. */
+void cca_stream_use_poll(struct cca_heap *heap);
+
+/* No event is waited for. */
+bool cca_stream_use_is_idle(const struct cca_heap *heap);
+
+/* Forgets all events (the context is gone). */
+void cca_stream_use_drop_all(struct cca_heap *heap);
+
+#endif
