@@ -27,6 +27,7 @@
 #endif
 
 #include "base/clock.h"
+#include "base/loader_gate.h"
 
 #define NAME_OF_(symbol) #symbol
 #define NAME_OF(symbol)  NAME_OF_(symbol)
@@ -229,8 +230,13 @@ static bool can_tell_readable(void)
 CCA_NOINLINE static bool passes_self_test(backtrace_fn backtrace, const char **why_out)
 {
     void *frames[FRAMES_MAX];
+    if (!cca_loader_gate_enter_late()) {
+        *why_out = "a fork takes too long";
+        return false;
+    }
     int cold = backtrace(frames, FRAMES_MAX);
     int warm = backtrace(frames, FRAMES_MAX);
+    cca_loader_gate_leave();
 
     if (atomic_load_explicit(&unwinder.reads, memory_order_relaxed) == 0) {
         *why_out = "libunwind.so.8 does not let its memory check be replaced";
@@ -263,7 +269,10 @@ static backtrace_fn load_unwinder(const char **why_out)
         return NULL;
     }
     struct pipe_spots found = {.inside = (uintptr_t)space};
-    (void)dl_iterate_phdr(find_spots, &found);
+    if (cca_loader_gate_enter_late()) {
+        (void)dl_iterate_phdr(find_spots, &found);
+        cca_loader_gate_leave();
+    }
     unw_accessors_t *accessors = get_accessors(*space); /* starts the library up */
     if (accessors == NULL || set_policy(*space, UNW_CACHE_NONE) != 0) {
         *why_out = "libunwind.so.8 does not let its cache be switched off";
@@ -329,7 +338,8 @@ int cca_unwind_capture(uintptr_t *pcs, int max, int skip)
     backtrace_fn backtrace = atomic_load_explicit(&unwinder.backtrace, memory_order_acquire);
     void *frames[FRAMES_MAX + SKIP_MAX + OWN_FRAMES];
 
-    if (CCA_UNLIKELY(backtrace == NULL || self->is_inside || max <= 0)) {
+    if (CCA_UNLIKELY(backtrace == NULL || self->is_inside || max <= 0) ||
+        CCA_UNLIKELY(!cca_loader_gate_enter())) {
         return 0;
     }
     int dropped = OWN_FRAMES + (skip < 0 ? 0 : skip < SKIP_MAX ? skip : SKIP_MAX);
@@ -346,6 +356,7 @@ int cca_unwind_capture(uintptr_t *pcs, int max, int skip)
     uint64_t took = ticks() - start;
     atomic_signal_fence(memory_order_seq_cst);
     self->is_inside = false;
+    cca_loader_gate_leave();
     errno = saved_errno;
 
     add_one(&stripe->captures);

@@ -25,8 +25,9 @@ bool cca_unwind_start(const char **why_out);
 
 /* At most `max` (and 128) return addresses, innermost first, without the `skip` (at most 31)
  * innermost ones (the library's own); with skip 0 the first one lies in the caller. Returns 0 when
- * there is no unwinder, when the thread is inside a capture already, or after cca_unwind_stop.
- * Leaves errno alone. No malloc but for a thread's first call. */
+ * there is no unwinder, when the thread is inside a capture already, while another thread forks (a
+ * capture may walk the loader's list, see base/loader_gate.h), or after cca_unwind_stop. Leaves
+ * errno alone. No malloc but for a thread's first call. */
 CCA_NOINLINE int cca_unwind_capture(uintptr_t *pcs, int max, int skip);
 
 /* From now on every capture returns 0: in a forked child. Async-signal-safe. */

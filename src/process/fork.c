@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/compiler.h"
+#include "base/loader_gate.h"
 #include "base/reentry.h"
 #include "observe/unwind.h"
 #include "process/state.h"
@@ -12,7 +13,7 @@
 /* How long a fork may wait for the dump thread to leave the loader's list. */
 enum { DUMP_WAIT_MS = 2000 };
 
-static CCA_THREAD_LOCAL bool holds_process, holds_dumps;
+static CCA_THREAD_LOCAL bool closed_gate, holds_process, holds_dumps;
 
 /* The child of a fork that falls into dl_iterate_phdr on the dump thread would inherit the loader's
  * lock as taken. */
@@ -32,6 +33,10 @@ static void prepare(void)
     struct cca_process *process = cca_process_state();
     struct cca_allocator *allocator;
 
+    closed_gate = cca_process_is_active();
+    if (closed_gate) {
+        (void)cca_loader_gate_close();
+    }
     /* A signal handler that forks may have interrupted this very thread under one of our locks. */
     holds_process = cca_process_is_active() && !cca_reentry_inside();
     if (!holds_process) {
@@ -51,17 +56,20 @@ static void parent(void)
     struct cca_allocator *allocator = atomic_load_explicit(&process->allocator,
                                                            memory_order_acquire);
 
-    if (!holds_process) {
-        return;
+    if (holds_process) {
+        if (allocator != NULL) {
+            cca_allocator_fork_parent(allocator);
+        }
+        if (holds_dumps) {
+            cca_lock_drop(&process->dumps.lock);
+        }
+        cca_lock_drop(&process->lock);
+        holds_process = holds_dumps = false;
     }
-    if (allocator != NULL) {
-        cca_allocator_fork_parent(allocator);
+    if (closed_gate) {
+        cca_loader_gate_open();
+        closed_gate = false;
     }
-    if (holds_dumps) {
-        cca_lock_drop(&process->dumps.lock);
-    }
-    cca_lock_drop(&process->lock);
-    holds_process = holds_dumps = false;
 }
 
 /* Memory of the parent's heaps and dumps is left as it is: pages are shared until written. */
@@ -97,6 +105,8 @@ static void child(void)
     bool was_used = allocator != NULL ||
                     atomic_load_explicit(&process->start, memory_order_acquire) != CCA_START_NEVER;
 
+    cca_loader_gate_reset();
+    closed_gate = false;
     if (!cca_process_is_active()) {
         return;
     }

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/loader_gate.h"
 #include "support/test.h"
 
 #ifdef __has_feature
@@ -266,6 +267,30 @@ static void threads_capture_at_once(void **state)
     assert_int_equal(cca_unwind_counts().captures, before + THREADS * 2001);
 }
 
+static void *capture_once(void *user)
+{
+    uintptr_t pcs[128];
+
+    *(int *)user = capture_below(0, pcs, 128);
+    return NULL;
+}
+
+static void other_threads_capture_nothing_while_one_forks(void **state)
+{
+    pthread_t thread;
+    uintptr_t pcs[128];
+    int count = -1;
+
+    (void)state;
+    need_unwinder();
+    assert_true(cca_loader_gate_close());
+    assert_int_equal(pthread_create(&thread, NULL, capture_once, &count), 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(count, 0);
+    assert_true(capture_below(0, pcs, 128) > 0);
+    cca_loader_gate_open();
+}
+
 #ifdef __x86_64__
 
 /* Code without unwind information: each piece calls the function in its first argument. */
@@ -425,6 +450,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(files_of_the_program_stay_untouched),
     cmocka_unit_test(unreadable_frames_end_the_stack),
     cmocka_unit_test(threads_capture_at_once),
+    cmocka_unit_test(other_threads_capture_nothing_while_one_forks),
     cmocka_unit_test(nothing_is_captured_after_the_stop),
 };
 CCA_TEST_MAIN(tests)

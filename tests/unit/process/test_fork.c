@@ -3,11 +3,14 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/loader_gate.h"
 #include "base/reentry.h"
 #include "process/state.h"
 #include "scenario.h"
@@ -138,6 +141,50 @@ static void forks_among_threads_that_allocate_never_hang(void **state)
     assert_int_equal(run_scenario(fork_often, variables).status, 0);
 }
 
+static sem_t walk_started;
+static atomic_bool walk_ended;
+
+static void *walk_slowly(void *user)
+{
+    (void)user;
+    CHECK(cca_loader_gate_enter());
+    sem_post(&walk_started);
+    cca_clock_sleep_us(50000);
+    atomic_store(&walk_ended, true);
+    cca_loader_gate_leave();
+    return NULL;
+}
+
+static void fork_during_walk(void)
+{
+    pthread_t thread;
+    int pid;
+
+    (void)load_with_context();
+    sem_init(&walk_started, 0, 0);
+    CHECK(pthread_create(&thread, NULL, walk_slowly, NULL) == 0);
+    sem_wait(&walk_started);
+    pid = fork();
+    if (pid == 0) {
+        CHECK(atomic_load(&walk_ended));
+        CHECK(cca_loader_gate_enter());
+        cca_loader_gate_leave();
+        _exit(7);
+    }
+    CHECK(cca_loader_gate_enter());
+    cca_loader_gate_leave();
+    CHECK(wait_for_child(pid) == 7);
+    CHECK(pthread_join(thread, NULL) == 0);
+}
+
+static void a_fork_waits_for_walks_of_the_loaders_list(void **state)
+{
+    static const char *const variables[] = {"CCA_DUMP_ON=", NULL};
+
+    (void)state;
+    assert_int_equal(run_scenario(fork_during_walk, variables).status, 0);
+}
+
 static void fork_inside(void)
 {
     struct cca_process *process;
@@ -201,6 +248,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_child_of_a_process_with_a_context_is_quiet),
     cmocka_unit_test(a_child_of_a_process_without_one_starts_on_its_own),
     cmocka_unit_test(forks_among_threads_that_allocate_never_hang),
+    cmocka_unit_test(a_fork_waits_for_walks_of_the_loaders_list),
     cmocka_unit_test(a_fork_under_our_own_lock_goes_through),
     cmocka_unit_test(a_vfork_child_that_exits_leaves_the_parent_alone),
 };
