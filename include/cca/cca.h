@@ -124,6 +124,7 @@ static inline uint64_t cca_max_memory_reserved(int device)
  *   -EINVAL  `key` or `value_out` is NULL, or `device` is negative
  *   -ENODEV  the device has not been used
  *   -ENOENT  there is no such key
+ *   -EBUSY   called by a signal handler that interrupted the library in this thread
  *   -ENOSYS  absent */
 static inline int cca_stat_value(int device, const char *key, int64_t *value_out)
 {
@@ -132,8 +133,8 @@ static inline int cca_stat_value(int device, const char *key, int64_t *value_out
     return CCA_API_1_HAS_(table, stat_value) ? table->stat_value(device, key, value_out) : -ENOSYS;
 }
 
-/* Sets every peak of the device to the current value. -EINVAL, -ENODEV, -ENOSYS as above. As
- * torch.cuda.reset_peak_memory_stats. */
+/* Sets every peak of the device to the current value. -EINVAL, -ENODEV, -EBUSY, -ENOSYS as
+ * above. As torch.cuda.reset_peak_memory_stats. */
 static inline int cca_reset_peak_memory_stats(int device)
 {
     const struct cca_api_1_table *table = cca_api_1_find_();
@@ -143,7 +144,8 @@ static inline int cca_reset_peak_memory_stats(int device)
 }
 
 /* Sets to 0 what only grows: the totals allocated and freed, and the counts of retries and
- * failures. -EINVAL, -ENODEV, -ENOSYS as above. As torch.cuda.reset_accumulated_memory_stats. */
+ * failures. -EINVAL, -ENODEV, -EBUSY, -ENOSYS as above. As
+ * torch.cuda.reset_accumulated_memory_stats. */
 static inline int cca_reset_accumulated_memory_stats(int device)
 {
     const struct cca_api_1_table *table = cca_api_1_find_();

@@ -17,9 +17,12 @@ static const char *api_version(void)
     return CCA_VERSION_STRING;
 }
 
+/* Inside the guard: a signal handler that comes while a lock of a heap is held must not ask for it.
+ * In such a handler itself, when it interrupted a call of ours, there is no answer. */
 static int with_observer(int device, cca_observer_fn fn, void *user)
 {
     struct cca_allocator *allocator = cca_process_allocator();
+    int rc;
 
     if (device < 0) {
         return -EINVAL;
@@ -27,7 +30,12 @@ static int with_observer(int device, cca_observer_fn fn, void *user)
     if (allocator == NULL || device >= CCA_DEVICES_MAX) {
         return -ENODEV;
     }
-    return cca_allocator_with_observer(allocator, device, fn, user);
+    if (!cca_reentry_enter()) {
+        return -EBUSY;
+    }
+    rc = cca_allocator_with_observer(allocator, device, fn, user);
+    cca_reentry_leave();
+    return rc;
 }
 
 static void copy_allocated(void *user, struct cca_observer *observer)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/reentry.h"
 #include "cca/cca.h"
 #include "process/process.h"
 #include "scenario.h"
@@ -86,6 +87,29 @@ static void a_snapshot_is_there_when_the_call_returns(void **state)
     assert_int_equal(run_scenario(ask_for_snapshots, variables).status, 0);
 }
 
+static void ask_inside(void)
+{
+    struct cca_heap *heap = load_with_context();
+    int64_t value = 7;
+
+    CHECK(hook_alloc(heap, 1000) != 0);
+    /* As in a signal handler of the program that interrupted a hook, under the heap's lock. */
+    CHECK(cca_reentry_enter());
+    CHECK(cca_memory_allocated(0) == 0);
+    CHECK(cca_stat_value(0, "num_ooms", &value) == -EBUSY && value == 7);
+    CHECK(cca_reset_peak_memory_stats(0) == -EBUSY);
+    CHECK(cca_reset_accumulated_memory_stats(0) == -EBUSY);
+    cca_reentry_leave();
+    CHECK(cca_memory_allocated(0) == 1024);
+    CHECK(!cca_reentry_inside());
+}
+
+static void a_handler_that_interrupted_a_call_of_ours_gets_no_figures(void **state)
+{
+    (void)state;
+    assert_int_equal(run_scenario(ask_inside, NULL).status, 0);
+}
+
 static void the_table_states_its_size(void **state)
 {
     (void)state;
@@ -96,6 +120,7 @@ static void the_table_states_its_size(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(before_the_first_context_there_is_no_device),
     cmocka_unit_test(figures_follow_the_allocator),
+    cmocka_unit_test(a_handler_that_interrupted_a_call_of_ours_gets_no_figures),
     cmocka_unit_test(a_snapshot_is_there_when_the_call_returns),
     cmocka_unit_test(the_table_states_its_size),
 };
