@@ -18,7 +18,8 @@ enum {
 };
 
 /* Codes after which cuda.h says that the process must be relaunched, and those which say that the
- * context, the device or an object in it does not exist any more. */
+ * driver, the device or the context does not exist any more. An invalid handle or an invalid current
+ * context is a mistake of that one call, perhaps the program's: later calls are not told so. */
 static bool is_fatal(int raw)
 {
     switch (raw) {
@@ -27,11 +28,9 @@ static bool is_fatal(int raw)
     case RAW_DEVICE_UNAVAILABLE:
     case CUDA_ERROR_NO_DEVICE:
     case CUDA_ERROR_INVALID_DEVICE:
-    case CUDA_ERROR_INVALID_CONTEXT:
     case CUDA_ERROR_ECC_UNCORRECTABLE:
     case CUDA_ERROR_NVLINK_UNCORRECTABLE:
     case RAW_CONTAINED:
-    case CUDA_ERROR_INVALID_HANDLE:
     case CUDA_ERROR_ILLEGAL_ADDRESS:
     case CUDA_ERROR_LAUNCH_TIMEOUT:
     case CUDA_ERROR_CONTEXT_IS_DESTROYED:

@@ -25,6 +25,8 @@ static void a_call_that_failed_by_itself_leaves_the_context_usable(void **state)
     (void)state;
     static const int raws[] = {
         CUDA_ERROR_INVALID_VALUE,
+        CUDA_ERROR_INVALID_CONTEXT,
+        CUDA_ERROR_INVALID_HANDLE,
         CUDA_ERROR_NOT_FOUND,
         CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
         CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED,
@@ -50,11 +52,9 @@ static void a_sticky_error_or_a_lost_context_is_fatal(void **state)
         CUDA_ERROR_DEINITIALIZED,
         46,
         CUDA_ERROR_INVALID_DEVICE,
-        CUDA_ERROR_INVALID_CONTEXT,
         CUDA_ERROR_ECC_UNCORRECTABLE,
         CUDA_ERROR_NVLINK_UNCORRECTABLE,
         226,
-        CUDA_ERROR_INVALID_HANDLE,
         CUDA_ERROR_ILLEGAL_ADDRESS,
         CUDA_ERROR_LAUNCH_TIMEOUT,
         CUDA_ERROR_CONTEXT_IS_DESTROYED,
