@@ -83,6 +83,18 @@ void rule_open_soon(struct rule_gate *gate)
     pthread_detach(thread);
 }
 
+int rule_is_held(cudaStream_t stream)
+{
+    int is_held = 1;
+
+    for (int i = 0; i < 30 && is_held; i++) {
+        usleep(1000);
+        is_held = cudaStreamQuery(stream) == cudaErrorNotReady;
+    }
+    cudaGetLastError();
+    return is_held;
+}
+
 int rule_first_byte(const void *p)
 {
     cudaStream_t stream;

@@ -69,6 +69,9 @@ void rule_open(struct rule_gate *gate);
 void rule_open_soon(struct rule_gate *gate);
 int rule_is_open(struct rule_gate *gate);
 
+/* Is the stream not ready, and stays so for a while? */
+int rule_is_held(cudaStream_t stream);
+
 /* The first byte of device memory, through a copy that waits for nothing but itself. */
 int rule_first_byte(const void *p);
 

@@ -298,10 +298,15 @@ RULE(pool, plain_memory_may_be_freed_in_order, "assumed")
 
 RULE(pool, a_block_is_freed_once, "cuda.h, cuMemFreeAsync")
 {
+    struct rule_gate gate;
     cudaStream_t stream = new_stream();
     char *p = take(1000, stream);
 
+    rule_close(&gate, stream);
     OK(cudaFreeAsync(p, stream));
+    CHECK_EQ(cudaFreeAsync(p, stream), cudaErrorInvalidValue);
+    rule_open(&gate);
+    OK(cudaStreamSynchronize(stream));
     CHECK_EQ(cudaFreeAsync(p, stream), cudaErrorInvalidValue);
 }
 

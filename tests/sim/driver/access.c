@@ -4,6 +4,7 @@
 #include "call.h"
 #include "config.h"
 #include "context.h"
+#include "defect.h"
 #include "space.h"
 #include "violation.h"
 
@@ -78,12 +79,13 @@ void sim_op_reach_rows(struct sim_op *op, uint64_t address, size_t size_bytes, s
         add_range(op, range);
         return;
     }
-    if (block == NULL || (sim_block_is_on_device(block) && end > block->node.end)) {
+    if (block == NULL || (sim_block_is_on_device(block) && end > block->node.end &&
+                          !SIM_DEFECT(blocks_have_no_end))) {
         report_dead(op, address, end, is_write,
                     block == NULL ? "memory is not live" : "reaches over the end of a block");
         return;
     }
-    if (block->is_freeing) {
+    if (block->is_freeing && !SIM_DEFECT(freed_memory_is_used_on)) {
         report_dead(op, address, end, is_write, "memory was given to a free");
         return;
     }
@@ -192,7 +194,9 @@ static void check_bytes(struct sim_op *op, uint64_t start, uint64_t end,
         bool is_own = access->slot == op->queue->slot && access->number == op->number;
         bool is_ordered = sim_clock_has(clock, access->slot, access->number);
         bool is_inside = access->node.key >= start && access->node.end <= end;
-        if (!is_own && !is_ordered && (access->is_write || is_write)) {
+        if (!is_own && !is_ordered &&
+            (SIM_DEFECT(only_two_writes_meet) ? access->is_write && is_write
+                                              : access->is_write || is_write)) {
             struct sim_party party = party_of(op, start, end, is_write);
             sim_violation(op->queue->context, "unordered overlap", &party, &access->party);
             forget(access);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "block.h"
+#include "defect.h"
 
 #include <stdlib.h>
 
@@ -14,7 +15,7 @@ struct sim_block *sim_block_add(uint64_t address, size_t size_bytes, enum sim_bl
     block->node.end = address + size_bytes;
     block->size_bytes = size_bytes;
     block->kind = kind;
-    block->id = next_id++;
+    block->id = SIM_DEFECT(buffer_ids_come_again) ? address : next_id++;
     block->references = 1;
     block->is_mapped = true;
     sim_tree_insert(&blocks, &block->node);

@@ -3,6 +3,7 @@
 
 #include "config.h"
 #include "context.h"
+#include "defect.h"
 #include "violation.h"
 
 #include <fcntl.h>
@@ -140,7 +141,7 @@ CUresult sim_call_begin(struct sim_call *call, struct sim_function *function, co
         struct timespec wait = {(time_t)(slow_us / 1000000), (long)(slow_us % 1000000) * 1000};
         nanosleep(&wait, NULL);
     }
-    if (is_in_host_function) {
+    if (is_in_host_function && !SIM_DEFECT(host_functions_call_cuda)) {
         return CUDA_ERROR_NOT_PERMITTED;
     }
     pthread_mutex_lock(&sim_mutex);

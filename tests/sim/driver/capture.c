@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "capture.h"
 
+#include "defect.h"
 #include "sim_api.h"
 
 #include <stdlib.h>
@@ -22,14 +23,15 @@ CUresult sim_capture_refuse_unsafe(void)
 {
     CUresult result = CUDA_SUCCESS;
 
-    if (thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED) {
+    if (thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED || SIM_DEFECT(captures_allow_frees)) {
         return CUDA_SUCCESS;
     }
     for (struct sim_capture *capture = captures; capture != NULL; capture = capture->next) {
         bool is_own = pthread_equal(capture->thread, pthread_self()) != 0;
         if ((is_own && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED) ||
             (thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
-             capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL)) {
+             capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
+             !SIM_DEFECT(other_threads_never_break))) {
             result = invalidate(capture);
         }
     }
@@ -54,7 +56,7 @@ CUresult sim_capture_refuse_implicit(struct sim_queue *queue)
         return CUDA_SUCCESS;
     }
     for (struct sim_queue *other = queue->context->queues; other != NULL; other = other->next) {
-        if (other->capture != NULL && !other->is_nonblocking) {
+        if (other->capture != NULL && (!other->is_nonblocking || SIM_DEFECT(legacy_breaks_all))) {
             invalidate(other->capture);
             return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
         }
@@ -163,7 +165,7 @@ CUresult sim_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
     if (capture->origin != queue) {
         return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
     }
-    if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
+    if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && !SIM_DEFECT(any_thread_ends_captures) &&
         !pthread_equal(capture->thread, pthread_self())) {
         return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     }
@@ -258,7 +260,7 @@ CUresult sim_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
         return CUDA_ERROR_INVALID_VALUE;
     }
     CUstreamCaptureMode before = thread_mode;
-    thread_mode = *mode;
+    thread_mode = SIM_DEFECT(thread_modes_are_not_set) ? before : *mode;
     *mode = before;
     return CUDA_SUCCESS;
 }

@@ -3,6 +3,7 @@
 
 #include "capture.h"
 #include "config.h"
+#include "defect.h"
 #include "pool.h"
 #include "sim_api.h"
 
@@ -92,7 +93,9 @@ static void deactivate(struct CUctx_st *context)
     }
     sim_wait_context(context);
     sim_stream_forget_context(context);
-    sim_memory_forget_context(context);
+    if (!SIM_DEFECT(contexts_leave_memory)) {
+        sim_memory_forget_context(context);
+    }
     context->is_active = false;
     context->sticky = CUDA_SUCCESS;
     sim_op_drop(context->floor);
@@ -135,7 +138,7 @@ CUresult sim_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
     if (primaries[dev] == NULL || !primaries[dev]->is_active) {
         return CUDA_ERROR_INVALID_CONTEXT;
     }
-    if (--primaries[dev]->references == 0) {
+    if (--primaries[dev]->references == 0 || SIM_DEFECT(one_release_ends_all)) {
         deactivate(primaries[dev]);
     }
     return CUDA_SUCCESS;

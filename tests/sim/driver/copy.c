@@ -7,6 +7,7 @@
 #include "capture.h"
 #include "config.h"
 #include "context.h"
+#include "defect.h"
 #include "sim_api.h"
 
 #include <stdlib.h>
@@ -85,8 +86,10 @@ static CUresult copy(uint64_t dst, uint64_t src, struct shape shape, struct sim_
                       op->ranges[0].block->kind >= SIM_BLOCK_HOST ||
                       op->ranges[1].block->kind >= SIM_BLOCK_HOST;
     bool is_immediate = !sim_config.is_virtual && op->delay_ns == 0 && sim_queue_is_idle(queue);
-    bool is_waiting = is_dst_pageable || (is_sync && is_on_host);
-    if (is_src_pageable && !is_immediate && !is_waiting) {
+    bool is_waiting = (is_dst_pageable && !SIM_DEFECT(pageable_targets_come_late)) ||
+                      (is_sync && (is_on_host || SIM_DEFECT(device_copies_wait)) &&
+                       !SIM_DEFECT(plain_copies_do_not_wait));
+    if (is_src_pageable && !is_immediate && !is_waiting && !SIM_DEFECT(nothing_is_staged)) {
         stage(op);
     }
     sim_op_hold(op);

@@ -6,6 +6,7 @@
 #include "call.h"
 #include "config.h"
 #include "context.h"
+#include "defect.h"
 #include "run.h"
 
 #include <stdlib.h>
@@ -43,7 +44,7 @@ struct sim_queue *sim_queue_create(struct CUctx_st *context, bool is_nonblocking
     slots[slot] = queue;
     queue->slot = slot;
     queue->last_number = slot_numbers[slot];
-    queue->id = next_id++;
+    queue->id = SIM_DEFECT(stream_ids_come_again) ? next_id++ % 2 + 1 : next_id++;
     queue->context = context;
     queue->is_nonblocking = is_nonblocking;
     queue->is_legacy = is_legacy;
@@ -151,12 +152,13 @@ static void order_with_others(struct sim_queue *queue, struct sim_op *op)
 {
     if (queue->is_legacy) {
         for (struct sim_queue *other = queue->context->queues; other != NULL; other = other->next) {
-            if (other != queue && !other->is_nonblocking) {
+            if (other != queue && !other->is_nonblocking && !SIM_DEFECT(legacy_does_not_wait)) {
                 sim_op_wait_for(op, other->tail);
                 sim_clock_join(&queue->clock, &other->clock);
             }
         }
-    } else if (!queue->is_nonblocking && queue->context->legacy != NULL) {
+    } else if (!queue->is_nonblocking && queue->context->legacy != NULL &&
+               !SIM_DEFECT(nobody_waits_for_legacy)) {
         sim_op_wait_for(op, queue->context->legacy->tail);
         sim_clock_join(&queue->clock, &queue->context->legacy->clock);
     }
@@ -310,7 +312,9 @@ void sim_wait_queue(struct sim_queue *queue)
         sim_wait(tail);
         sim_op_drop(tail);
     }
-    sim_clock_join(&sim_host_clock, &seen);
+    if (!SIM_DEFECT(synchronising_does_not_order)) {
+        sim_clock_join(&sim_host_clock, &seen);
+    }
     sim_clock_fini(&seen);
 }
 

@@ -3,6 +3,7 @@
 #include "call.h"
 #include "capture.h"
 #include "context.h"
+#include "defect.h"
 #include "pool.h"
 #include "sim_api.h"
 
@@ -113,7 +114,7 @@ CUresult sim_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned i
     if (result != CUDA_SUCCESS || flags > CU_EVENT_RECORD_EXTERNAL) {
         return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_VALUE;
     }
-    if (queue->context != hEvent->context) {
+    if (queue->context != hEvent->context && !SIM_DEFECT(events_cross_contexts)) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
     if (queue->capture != NULL) {
@@ -150,13 +151,13 @@ CUresult sim_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
         return CUDA_ERROR_INVALID_HANDLE;
     }
     for (struct sim_queue *queue = context->queues; queue != NULL; queue = queue->next) {
-        if (queue->capture != NULL) {
+        if (queue->capture != NULL && !SIM_DEFECT(context_events_spare_captures)) {
             return sim_capture_refuse_context(context);
         }
     }
     struct sim_op *mark = sim_op_create(context->marks, "cuCtxRecordEvent");
     for (struct sim_queue *queue = context->queues; queue != NULL; queue = queue->next) {
-        if (queue != context->marks) {
+        if (queue != context->marks && !SIM_DEFECT(context_events_cover_nothing)) {
             sim_op_wait_for(mark, queue->tail);
             sim_clock_join(&context->marks->clock, &queue->clock);
         }
@@ -196,7 +197,11 @@ CUresult sim_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
     sim_clock_join(&context->floor_clock, &hEvent->clock);
     sim_op_drop(context->floor);
     context->floor = floor;
-    sim_op_hold(floor);
+    if (SIM_DEFECT(new_streams_pass_context_waits)) {
+        context->floor = NULL;
+    } else {
+        sim_op_hold(floor);
+    }
     sim_enqueue(floor);
     for (struct sim_queue *queue = context->queues; queue != NULL; queue = queue->next) {
         if (queue != context->marks) {
@@ -240,8 +245,12 @@ CUresult sim_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Fl
         return CUDA_SUCCESS;
     }
     struct sim_op *wait = sim_op_create(queue, "cuStreamWaitEvent");
-    sim_op_wait_for(wait, hEvent->mark);
-    sim_clock_join(&queue->clock, &hEvent->clock);
+    if (!SIM_DEFECT(streams_do_not_wait_for_events)) {
+        sim_op_wait_for(wait, hEvent->mark);
+    }
+    if (!SIM_DEFECT(event_waits_do_not_order)) {
+        sim_clock_join(&queue->clock, &hEvent->clock);
+    }
     return sim_submit(wait);
 }
 
@@ -318,7 +327,8 @@ CUresult sim_cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hE
         hEnd->mark == NULL) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
-    if (hStart->mark->state != SIM_OP_DONE || hEnd->mark->state != SIM_OP_DONE) {
+    if ((hStart->mark->state != SIM_OP_DONE || hEnd->mark->state != SIM_OP_DONE) &&
+        !SIM_DEFECT(pending_events_have_times)) {
         return CUDA_ERROR_NOT_READY;
     }
     *pMilliseconds = (float)((double)((int64_t)(hEnd->mark->end_ns - hStart->mark->end_ns)) /

@@ -2,6 +2,7 @@
 /* Finding functions and error texts: cuGetProcAddress in both forms, and no private tables. */
 #include "call.h"
 #include "config.h"
+#include "defect.h"
 #include "sim_api.h"
 
 #include <string.h>
@@ -21,7 +22,8 @@ static struct sim_function *look_up(const char *base, int version, int per_threa
             continue;
         }
         *is_known_out = true;
-        if (function->version <= version && (best == NULL || function->version > best->version)) {
+        if ((function->version <= version || SIM_DEFECT(every_version_is_enough)) &&
+            (best == NULL || function->version > best->version)) {
             best = function;
         }
     }
@@ -38,7 +40,8 @@ CUresult sim_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion
     if (symbol == NULL || pfn == NULL || flags > 2 || cudaVersion > sim_config.driver_version) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    if ((flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0) {
+    if ((flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0 &&
+        !SIM_DEFECT(flags_are_ignored)) {
         found = look_up(symbol, cudaVersion, 1, &is_known_per_thread);
     }
     if (found == NULL) {

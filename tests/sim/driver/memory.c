@@ -5,6 +5,7 @@
 #include "capture.h"
 #include "config.h"
 #include "context.h"
+#include "defect.h"
 #include "pool.h"
 #include "sim_api.h"
 #include "space.h"
@@ -37,7 +38,7 @@ CUresult sim_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
     if (result != CUDA_SUCCESS) {
         return result;
     }
-    if (dptr == NULL || bytesize == 0) {
+    if (dptr == NULL || (bytesize == 0 && !SIM_DEFECT(empty_blocks_exist))) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     if (!sim_space_take(context->device, bytesize, &address, &rounded)) {
@@ -121,18 +122,20 @@ CUresult sim_cuMemFree_v2(CUdeviceptr dptr)
         return result;
     }
     struct sim_block *block = sim_block_find(dptr);
-    if (block == NULL || block->node.key != dptr || block->is_freeing ||
-        (!sim_block_is_on_device(block) && block->kind != SIM_BLOCK_MANAGED)) {
+    if (block == NULL || (block->node.key != dptr && !SIM_DEFECT(inner_addresses_are_freed)) ||
+        block->is_freeing || (!sim_block_is_on_device(block) && block->kind != SIM_BLOCK_MANAGED)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     block->is_freeing = true;
-    if (block->kind != SIM_BLOCK_POOL) {
+    if (block->kind != SIM_BLOCK_POOL && !SIM_DEFECT(free_does_not_wait)) {
         sim_wait_context(context);
         if (block->context != context && block->context->is_active) {
             sim_wait_context(block->context);
         }
     }
-    sim_access_forget(block, true);
+    if (!SIM_DEFECT(frees_leave_uses_behind)) {
+        sim_access_forget(block, true);
+    }
     release(block);
     return context->sticky;
 }
@@ -219,7 +222,8 @@ CUresult sim_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
         return result;
     }
     struct sim_block *block = sim_block_find(dptr);
-    if (block == NULL || block->node.key != dptr || block->is_freeing ||
+    if (block == NULL || block->node.key != dptr ||
+        (block->is_freeing && !SIM_DEFECT(blocks_are_freed_twice)) ||
         !sim_block_is_on_device(block)) {
         return CUDA_ERROR_INVALID_VALUE;
     }

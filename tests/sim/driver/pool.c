@@ -2,6 +2,7 @@
 #include "pool.h"
 
 #include "config.h"
+#include "defect.h"
 #include "sim_api.h"
 #include "space.h"
 
@@ -107,7 +108,9 @@ static bool take_pending(struct CUmemPoolHandle_st *pool, size_t rounded, struct
     for (int i = 0; *link != NULL && i < PENDING_SEARCH; i++, link = &(*link)->next) {
         struct sim_pending_free *pending = *link;
         if (pending->block->rounded_bytes != rounded ||
-            !sim_clock_has(&queue->clock, pending->slot, pending->number)) {
+            !(sim_clock_has(&queue->clock, pending->slot, pending->number) ||
+              SIM_DEFECT(pools_reuse_too_early)) ||
+            (SIM_DEFECT(pools_ignore_events) && pending->slot != queue->slot)) {
             continue;
         }
         *address_out = pending->block->node.key;
@@ -188,8 +191,8 @@ void sim_pool_settle(int device)
 {
     struct CUmemPoolHandle_st *pool = sim_pool_of_device(device);
 
-    if (pool->reserved_bytes > pool->threshold_bytes) {
-        trim(pool, pool->threshold_bytes);
+    if (pool->reserved_bytes > pool->threshold_bytes || SIM_DEFECT(thresholds_are_ignored)) {
+        trim(pool, SIM_DEFECT(thresholds_are_ignored) ? 0 : pool->threshold_bytes);
     }
     pool = default_pool(device);
     if (pool->reserved_bytes > pool->threshold_bytes) {
@@ -280,7 +283,7 @@ CUresult sim_cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
     if (!is_pool(pool)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    trim(pool, minBytesToKeep);
+    trim(pool, SIM_DEFECT(trims_take_all) ? 0 : minBytesToKeep);
     return CUDA_SUCCESS;
 }
 

@@ -2,6 +2,7 @@
 #include "space.h"
 
 #include "config.h"
+#include "defect.h"
 #include "ranges.h"
 
 #include <string.h>
@@ -61,7 +62,7 @@ bool sim_space_init(void)
 
 static bool take_chunks(struct space *space, size_t size, uint64_t *address_out)
 {
-    if (size > space->total_bytes - space->used_bytes ||
+    if ((size > space->total_bytes - space->used_bytes && !SIM_DEFECT(devices_are_never_full)) ||
         !sim_ranges_take(&space->chunks, size, address_out)) {
         return false;
     }

@@ -3,6 +3,7 @@
 
 #include "call.h"
 #include "capture.h"
+#include "defect.h"
 #include "pool.h"
 #include "sim_api.h"
 
@@ -102,7 +103,7 @@ CUresult sim_submit(struct sim_op *op)
     struct sim_queue *queue = op->queue;
     CUresult result = sim_capture_refuse_implicit(queue);
 
-    if (result == CUDA_SUCCESS && queue->capture != NULL) {
+    if (result == CUDA_SUCCESS && queue->capture != NULL && !SIM_DEFECT(captured_work_runs)) {
         result = sim_capture_add(queue);
         sim_op_drop(op);
         return result;
@@ -135,9 +136,12 @@ CUresult sim_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, 
     }
     stream->magic = STREAM_MAGIC;
     stream->flags = flags;
-    stream->priority = priority > 0 ? 0 : priority < -5 ? -5 : priority;
+    stream->priority = priority > 0                                           ? 0
+                       : priority < -5 && !SIM_DEFECT(priorities_have_no_end) ? -5
+                                                                              : priority;
     stream->context = context;
-    stream->queue = sim_queue_create(context, (flags & CU_STREAM_NON_BLOCKING) != 0, false);
+    stream->queue = sim_queue_create(
+        context, (flags & CU_STREAM_NON_BLOCKING) != 0 && !SIM_DEFECT(all_streams_block), false);
     stream->next = context->streams;
     context->streams = stream;
     *phStream = stream;
@@ -217,7 +221,7 @@ CUresult sim_cuStreamQuery(CUstream hStream)
     }
     sim_query_progress();
     if (!(queue->is_legacy ? sim_queue_is_idle(queue) : sim_queue_is_done(queue))) {
-        return CUDA_ERROR_NOT_READY;
+        return SIM_DEFECT(queries_always_succeed) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
     }
     sim_queue_join(queue, &sim_host_clock);
     return queue->context->sticky;
