@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "alloc/allocator_internal.h"
+#include "alloc/device_call.h"
 #include "alloc/fence.h"
 #include "alloc/ladder.h"
 #include "alloc/stream_use.h"
@@ -14,6 +15,7 @@
 
 enum { POLL_PER_ALLOC = 4 };
 #define PENDING_DEFAULT_MAX ((size_t)1 << 30)
+#define DETACH_WAIT_NS      (2000ull * 1000 * 1000)
 
 int cca_allocator_create(const struct cca_config *config, struct cca_allocator **allocator_out)
 {
@@ -101,6 +103,7 @@ struct cca_heap *cca_allocator_attach(struct cca_allocator *allocator,
             heap->pending_max_bytes = pending_cap(allocator->config, total_bytes);
             cca_heap_set_fraction(heap, heap->memory_fraction, total_bytes);
             heap->state = CCA_HEAP_UP;
+            atomic_fetch_add(&heap->generation, 1); /* no event made before belongs to it */
             atomic_store(&heap->context, context);
             atomic_fetch_or(&allocator->up_mask, 1ull << device->ordinal);
         }
@@ -130,6 +133,16 @@ struct cca_heap *cca_allocator_heap(struct cca_allocator *allocator, uint64_t co
     return NULL;
 }
 
+/* Calls of other threads that are inside the context's driver functions end before it goes. They
+ * are short; one that is not (a free behind endless work) does not hold the program up for ever. */
+static void wait_for_device_calls(struct cca_heap *heap)
+{
+    uint64_t deadline_ns = cca_clock_ns() + DETACH_WAIT_NS;
+    while (atomic_load(&heap->device_calls) != 0 && cca_clock_ns() < deadline_ns) {
+        cca_clock_sleep_us(20);
+    }
+}
+
 void cca_allocator_detach(struct cca_allocator *allocator, int ordinal)
 {
     if (ordinal < 0 || ordinal >= CCA_DEVICES_MAX) {
@@ -145,6 +158,9 @@ void cca_allocator_detach(struct cca_allocator *allocator, int ordinal)
         cca_lock_drop(&heap->lock);
     }
     cca_lock_drop(&allocator->lock);
+    if (heap != NULL) {
+        wait_for_device_calls(heap);
+    }
 }
 
 /* An address that comes back although its free was never seen: the old block is forgotten. Called
@@ -244,6 +260,14 @@ struct cca_status cca_allocator_alloc(struct cca_allocator *allocator, struct cc
     return status;
 }
 
+/* Whether the program's own call would wait for the device: cudaFree does, the asynchronous calls
+ * do not, and neither does cudaFree for memory that was allocated asynchronously. */
+static bool waits_natively(const struct cca_block *block, const struct cca_request *request)
+{
+    bool is_async = request->api == CCA_API_FREE_ASYNC || request->api == CCA_API_DRIVER_FREE_ASYNC;
+    return !is_async && request->key == CCA_KEY_READY && block->key == CCA_KEY_READY;
+}
+
 /* A free once it is known to be ours; heap lock held. */
 static void free_locked(struct cca_allocator *allocator, struct cca_heap *heap,
                         struct cca_block *block, const struct cca_request *request)
@@ -251,6 +275,8 @@ static void free_locked(struct cca_allocator *allocator, struct cca_heap *heap,
     uint64_t generation = heap->generation;
     bool is_stopped = !is_serving(allocator);
     bool is_strict = allocator->config->free_sync == CCA_FREE_STRICT;
+    bool may_wait = waits_natively(block, request) &&
+                    (is_strict || is_stopped || !heap->device.has_context_events);
     struct cca_stream_use *uses = cca_stream_use_detach(block);
     cca_heap_request_free(heap, block, request, cca_clock_ns());
     if (request->key != CCA_KEY_READY && !is_stopped) {
@@ -261,12 +287,14 @@ static void free_locked(struct cca_allocator *allocator, struct cca_heap *heap,
         return;
     }
     cca_stream_use_drop(heap, uses); /* the fence covers every stream */
-    cca_fence_block(heap, block, request->key == CCA_KEY_READY && (is_strict || is_stopped));
+    cca_fence_block(heap, block, may_wait);
     if (heap->generation != generation || heap->state != CCA_HEAP_UP) {
         return;
     }
     if (is_stopped) {
-        cca_ladder_release_ready(heap);
+        if (may_wait) {
+            cca_ladder_release_ready(heap);
+        }
         return;
     }
     cca_ladder_hold_cache_limit(heap);
@@ -339,17 +367,31 @@ bool cca_allocator_stop(struct cca_allocator *allocator, enum cca_stop reason)
 {
     bool is_first = !atomic_exchange(&allocator->is_stopped, true);
     if (is_first) {
+        /* What streams hold becomes READY behind this moment. Nothing is given back here: the
+         * driver's free may wait, and the call that ended caching does not. */
         EACH_HEAP(heap, allocator)
         {
             cca_lock_take(&heap->lock);
-            cca_ladder_release_ready(heap);
+            if (heap->state == CCA_HEAP_UP) {
+                cca_fence_rekey(heap, CCA_KEY_READY);
+            }
             cca_lock_drop(&heap->lock);
         }
     }
-    if (reason == CCA_STOP_CAPTURE && !cca_gate_is_closed(&allocator->gate)) {
+    if (reason == CCA_STOP_CAPTURE && is_first) {
         cca_gate_close(&allocator->gate);
     }
     return is_first;
+}
+
+void cca_allocator_capture_begins(struct cca_allocator *allocator)
+{
+    cca_gate_close(&allocator->gate);
+}
+
+void cca_allocator_capture_ends(struct cca_allocator *allocator)
+{
+    cca_gate_open(&allocator->gate);
 }
 
 bool cca_allocator_is_stopped(const struct cca_allocator *allocator)
@@ -402,6 +444,54 @@ void cca_allocator_stream_ends(struct cca_allocator *allocator, struct cca_heap 
     cca_lock_drop(&heap->lock);
 }
 
+uint64_t cca_allocator_sync_mark(struct cca_allocator *allocator, struct cca_heap *heap)
+{
+    (void)allocator;
+    cca_lock_take(&heap->lock);
+    uint64_t mark = heap->frees + 1;
+    cca_lock_drop(&heap->lock);
+    return mark;
+}
+
+void cca_allocator_synchronized(struct cca_allocator *allocator, struct cca_heap *heap, cca_key key,
+                                uint64_t mark)
+{
+    cca_lock_take(&heap->lock);
+    uint64_t generation = heap->generation;
+    if (heap->state == CCA_HEAP_UP) {
+        cca_fence_synchronized(heap, key, mark);
+        cca_fence_poll(heap, CCA_FENCE_ALL);
+    }
+    bool is_idle = key == CCA_KEY_READY && heap->generation == generation;
+    if (is_idle && !is_serving(allocator)) {
+        cca_ladder_release_ready(heap);
+    } else if (heap->generation == generation) {
+        cca_ladder_hold_cache_limit(heap);
+    }
+    cca_verify_if_wanted(heap);
+    cca_lock_drop(&heap->lock);
+}
+
+void cca_allocator_make_room(struct cca_allocator *allocator, struct cca_heap *heap, size_t bytes)
+{
+    size_t free_bytes = 0, total_bytes = 0;
+    cca_lock_take(&heap->lock);
+    size_t idle_bytes = heap->pools[0].whole_bytes + heap->pools[1].whole_bytes;
+    bool has_pending = !cca_list_is_empty(&heap->fences) || !cca_list_is_empty(&heap->unfenced);
+    cca_lock_drop(&heap->lock);
+    if ((idle_bytes == 0 && !has_pending) ||
+        heap->device.ops->mem_info(heap->device.self, &free_bytes, &total_bytes).kind != CCA_OK ||
+        free_bytes / 2 > bytes) {
+        return;
+    }
+    cca_lock_take(&heap->lock);
+    if (heap->state == CCA_HEAP_UP) {
+        cca_ladder_release(heap, allocator->config->oom_wait_ms);
+    }
+    cca_verify_if_wanted(heap);
+    cca_lock_drop(&heap->lock);
+}
+
 void cca_allocator_poll(struct cca_allocator *allocator, struct cca_heap *heap)
 {
     (void)allocator;
@@ -429,6 +519,18 @@ void cca_allocator_adjust_mem_info(struct cca_allocator *allocator, struct cca_h
     }
     size_t sum = *free_bytes + cached;
     *free_bytes = sum < most ? sum : most;
+}
+
+int cca_allocator_owns_try(struct cca_allocator *allocator, uint64_t addr)
+{
+    uint64_t start;
+    size_t bytes;
+    if (!cca_lock_try(&allocator->segments.lock)) {
+        return -1;
+    }
+    bool is_ours = cca_segment_map_find_locked(&allocator->segments, addr, &start, &bytes);
+    cca_lock_drop(&allocator->segments.lock);
+    return is_ours;
 }
 
 struct cca_address_info cca_allocator_look_up(struct cca_allocator *allocator, uint64_t addr)
@@ -515,5 +617,5 @@ void cca_allocator_fork_child(struct cca_allocator *allocator)
     atomic_store(&allocator->is_stopped, true);
     /* Another thread of the parent may have held the gate, which no lock order covers. */
     cca_gate_init(&allocator->gate);
-    atomic_store(&allocator->gate.capture_seen, true);
+    atomic_store(&allocator->gate.captures, 1);
 }

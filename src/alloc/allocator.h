@@ -86,12 +86,17 @@ enum cca_free_result cca_allocator_free(struct cca_allocator *allocator, uint64_
 void cca_allocator_note_passed(struct cca_allocator *allocator, struct cca_heap *heap,
                                const struct cca_request *request, uint64_t addr);
 
-/* Ends caching for this process. Live blocks stay ours; a free of one waits and its memory is not
- * reused; segments that become wholly free go back to the driver unless a capture was seen. For
- * CCA_STOP_CAPTURE it returns after the last record of ours is over. Idempotent; true for the call
- * that ended it. */
+/* Ends caching for this process. Live blocks stay ours; a free of one waits where it natively would
+ * and its memory is not handed out again; wholly free segments go back to the driver in later
+ * frees, waits and make_room. Does not wait. Idempotent; true for the call that ended it. */
 bool cca_allocator_stop(struct cca_allocator *allocator, enum cca_stop reason);
 bool cca_allocator_is_stopped(const struct cca_allocator *allocator);
+
+/* A stream capture is about to begin (before the real call), and has ended or did not begin. In
+ * between no event of ours is recorded, no free waits, and nothing is given back to the driver:
+ * what is freed is set aside. begins returns after the last record of ours is over. */
+void cca_allocator_capture_begins(struct cca_allocator *allocator);
+void cca_allocator_capture_ends(struct cca_allocator *allocator);
 bool cca_allocator_capture_was_seen(const struct cca_allocator *allocator);
 
 /* torch.Tensor.record_stream: the live block at `addr` is used on `stream`, so a free in the order
@@ -103,7 +108,22 @@ void cca_allocator_record_stream(struct cca_allocator *allocator, uint64_t addr,
 void cca_allocator_stream_ends(struct cca_allocator *allocator, struct cca_heap *heap,
                                cca_key stream);
 
-/* The program waited for the device or a stream: a cheap moment to look at fences. */
+/* The program is about to wait for a stream or for its whole context, and has waited: what was
+ * freed before the mark, in that stream's order (or, with CCA_KEY_READY, in that of any stream), is
+ * over. synchronized looks at fences, too, and gives idle memory back once caching has ended. */
+uint64_t cca_allocator_sync_mark(struct cca_allocator *allocator, struct cca_heap *heap);
+void cca_allocator_synchronized(struct cca_allocator *allocator, struct cca_heap *heap, cca_key key,
+                                uint64_t mark);
+
+/* Caching has ended and the driver itself is about to be asked for `bytes`: idle memory goes back
+ * to it first where it may be missing. Waits at most CCA_OOM_WAIT_MS. */
+void cca_allocator_make_room(struct cca_allocator *allocator, struct cca_heap *heap, size_t bytes);
+
+/* Whether the address lies in the cache's memory: 1 or 0, or -1 when that cannot be told without
+ * waiting for a lock. For calls that interrupt one of ours on the same thread. */
+int cca_allocator_owns_try(struct cca_allocator *allocator, uint64_t addr);
+
+/* The program waited for something: a cheap moment to look at fences. */
 void cca_allocator_poll(struct cca_allocator *allocator, struct cca_heap *heap);
 
 /* Corrects the driver's figures for the program: wholly free segments count as free, the limit is
@@ -135,7 +155,7 @@ struct cca_address_info {
 struct cca_address_info cca_allocator_look_up(struct cca_allocator *allocator, uint64_t addr);
 
 /* torch.cuda.empty_cache: every wholly free segment goes back to the driver. Waits for fences, at
- * most CCA_OOM_WAIT_MS. Does nothing after a capture was seen. */
+ * most CCA_OOM_WAIT_MS. Does nothing during a capture. */
 void cca_allocator_empty_cache(struct cca_allocator *allocator);
 
 /* Calls `fn` with the accounts of one device, under its heap lock: it must not wait or allocate.

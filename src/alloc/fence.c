@@ -2,6 +2,7 @@
 #include "alloc/fence.h"
 
 #include "alloc/allocator_internal.h"
+#include "alloc/device_call.h"
 #include "alloc/stream_use.h"
 #include "base/check.h"
 #include "base/clock.h"
@@ -68,15 +69,18 @@ static bool has_event(const struct cca_fence *fence, int ordinal, uint64_t gener
 static enum record_result record_on(struct cca_heap *other, struct cca_fence *fence, int ordinal,
                                     bool may_create)
 {
+    if (!cca_device_call_begin(other)) {
+        return CONTEXT_FAILED;
+    }
     uint64_t generation = atomic_load(&other->generation);
     struct cca_device *device = &other->device;
     struct cca_status status = cca_status_ok();
     if (!has_event(fence, ordinal, generation)) {
         cca_device_event event = 0;
-        if (!may_create) {
-            return NOT_POSSIBLE;
+        status = (struct cca_status){CCA_UNSUPPORTED, 0};
+        if (may_create) {
+            status = device->ops->event_create(device->self, &event);
         }
-        status = device->ops->event_create(device->self, &event);
         if (status.kind == CCA_OK) {
             fence->events[ordinal].event = event;
             fence->events[ordinal].generation = generation;
@@ -85,6 +89,7 @@ static enum record_result record_on(struct cca_heap *other, struct cca_fence *fe
     if (status.kind == CCA_OK) {
         status = device->ops->event_record(device->self, fence->events[ordinal].event);
     }
+    cca_device_call_end(other);
     return status.kind == CCA_OK      ? RECORDED
            : status.kind == CCA_FATAL ? CONTEXT_FAILED
                                       : NOT_POSSIBLE;
@@ -132,32 +137,42 @@ static enum record_result record(struct cca_heap *heap, struct cca_fence *fence,
     return result;
 }
 
+/* Whether the work before the fence's mark on one context is over. No lock held. */
+static bool mark_is_over(struct cca_heap *other, struct cca_fence *fence, int ordinal,
+                         bool *has_failed)
+{
+    if (!cca_device_call_begin(other)) {
+        return true; /* the context is gone, and its work with it */
+    }
+    struct cca_status status = cca_status_ok();
+    if (has_event(fence, ordinal, atomic_load(&other->generation))) {
+        status = other->device.ops->event_query(other->device.self, fence->events[ordinal].event);
+    }
+    cca_device_call_end(other);
+    *has_failed = status.kind == CCA_FATAL;
+    return status.kind == CCA_OK || status.kind == CCA_FATAL;
+}
+
 /* Asks the device about the marks that are left; no lock held for the calls. True when none is
  * left. The caller holds the fence by `recorders`. */
 static bool query(struct cca_heap *heap, struct cca_fence *fence)
 {
     struct cca_allocator *allocator = heap->allocator;
-    uint64_t left = fence->marks;
-    bool own_failed = false;
+    uint64_t generation = heap->generation, left = fence->marks;
+    bool own_failed = false, is_over = true;
     cca_lock_drop(&heap->lock);
-    for (uint64_t todo = left; todo != 0; todo &= todo - 1) {
+    /* One open mark decides; the others are asked when it is done. */
+    for (uint64_t todo = left; todo != 0 && is_over; todo &= todo - 1) {
         int ordinal = __builtin_ctzll(todo);
         struct cca_heap *other = atomic_load(&allocator->heaps[ordinal]);
-        bool is_over = fence->events[ordinal].generation != atomic_load(&other->generation);
-        if (!is_over) {
-            struct cca_status status = other->device.ops->event_query(other->device.self,
-                                                                      fence->events[ordinal].event);
-            is_over = status.kind == CCA_OK || status.kind == CCA_FATAL;
-            own_failed |= status.kind == CCA_FATAL && other == heap;
-        }
-        if (!is_over) {
-            break; /* one open mark decides; the others are asked when it is done */
-        }
-        left &= ~(1ull << ordinal);
+        bool has_failed = false;
+        is_over = mark_is_over(other, fence, ordinal, &has_failed);
+        left &= is_over ? ~(1ull << ordinal) : UINT64_MAX;
+        own_failed |= has_failed && other == heap;
     }
     cca_lock_take(&heap->lock);
     fence->marks &= left;
-    if (own_failed && heap->state == CCA_HEAP_UP) {
+    if (own_failed && heap->generation == generation) {
         heap->state = CCA_HEAP_DEAD;
     }
     return fence->marks == 0;
@@ -186,10 +201,34 @@ static void append(struct cca_fence *fence, struct cca_block *block)
     fence->bytes += block->bytes;
 }
 
-/* Sets a block aside whose work cannot be marked now (a capture, a failed call). */
+/* Sets a block aside whose work cannot be marked now (a capture, a failed call, an old driver); its
+ * place in the order of frees tells what will prove it. */
 static void set_aside(struct cca_heap *heap, struct cca_block *block)
 {
+    block->freed_seq = ++heap->frees;
     cca_list_push_back(&heap->unfenced, &block->wait);
+}
+
+/* Completes the blocks set aside before `mark`. Only where work of other contexts cannot matter. */
+static void complete_set_aside(struct cca_heap *heap, uint64_t mark)
+{
+    CCA_LIST_EACH (link, &heap->unfenced) {
+        struct cca_block *block = CCA_LIST_ENTRY(link, struct cca_block, wait);
+        if (block->freed_seq < mark) {
+            cca_list_remove(&block->wait);
+            cca_heap_complete_free(heap, block, CCA_KEY_READY, cca_clock_ns());
+        }
+    }
+}
+
+void cca_fence_synchronized(struct cca_heap *heap, cca_key key, uint64_t mark)
+{
+    if (heap->rekeys) {
+        cca_heap_rekey(heap, key, mark, cca_clock_ns());
+    }
+    if (!heap->device.has_context_events && key == CCA_KEY_READY) {
+        complete_set_aside(heap, mark);
+    }
 }
 
 /* Waits for everything on the heap's context: what drivers without context events offer instead.
@@ -198,12 +237,12 @@ static bool synchronize(struct cca_heap *heap)
 {
     uint64_t generation = heap->generation, began_ns = cca_clock_ns();
     struct cca_status status = {CCA_UNSUPPORTED, 0};
-    cca_lock_drop(&heap->lock);
+    int depth = cca_heap_step_out(heap);
     if (cca_gate_enter(&heap->allocator->gate)) {
         status = heap->device.ops->synchronize(heap->device.self);
         cca_gate_leave(&heap->allocator->gate);
     }
-    cca_lock_take(&heap->lock);
+    cca_heap_step_in(heap, depth);
     if (heap->generation != generation) {
         return false;
     }
@@ -216,15 +255,20 @@ static bool synchronize(struct cca_heap *heap)
 
 static void wait_for_context(struct cca_heap *heap, struct cca_block *block)
 {
-    uint64_t generation = heap->generation;
-    bool is_over = synchronize(heap);
-    if (heap->generation != generation) {
-        return;
+    uint64_t generation = heap->generation, mark;
+    set_aside(heap, block);
+    mark = heap->frees + 1;
+    if (synchronize(heap) && heap->generation == generation) {
+        cca_fence_synchronized(heap, CCA_KEY_READY, mark);
     }
-    if (is_over) {
-        cca_heap_complete_free(heap, block, CCA_KEY_READY, cca_clock_ns());
-    } else {
-        set_aside(heap, block);
+}
+
+/* No mark could be made. The free still waits, as natively, unless a capture forbids it. */
+static void wait_unmarked(struct cca_heap *heap, struct cca_block *block)
+{
+    set_aside(heap, block);
+    if (!cca_gate_is_closed(&heap->allocator->gate) && heap->state == CCA_HEAP_UP) {
+        (void)synchronize(heap);
     }
 }
 
@@ -242,15 +286,15 @@ static void wait_for_block(struct cca_heap *heap, struct cca_block *block)
         if (fence != NULL) {
             make_idle(heap, fence);
         }
-        set_aside(heap, block);
+        wait_unmarked(heap, block);
         return;
     }
     int own = heap->device.ordinal;
     cca_device_event event = fence->events[own].event;
     fence->recorders++;
-    cca_lock_drop(&heap->lock);
+    int depth = cca_heap_step_out(heap);
     struct cca_status status = heap->device.ops->event_wait(heap->device.self, event);
-    cca_lock_take(&heap->lock);
+    cca_heap_step_in(heap, depth);
     if (heap->generation != generation) {
         return;
     }
@@ -334,12 +378,12 @@ void cca_fence_block(struct cca_heap *heap, struct cca_block *block, bool waits)
 {
     if (is_fence_left_out) {
         cca_heap_complete_free(heap, block, CCA_KEY_READY, cca_clock_ns());
-    } else if (!heap->device.has_context_events) {
-        wait_for_context(heap, block);
     } else if (waits) {
-        wait_for_block(heap, block);
-    } else {
+        (heap->device.has_context_events ? wait_for_block : wait_for_context)(heap, block);
+    } else if (heap->device.has_context_events) {
         join(heap, block);
+    } else {
+        set_aside(heap, block);
     }
 }
 
@@ -369,12 +413,9 @@ static struct cca_fence *queue_rekey(struct cca_heap *heap, cca_key key)
 
 void cca_fence_rekey(struct cca_heap *heap, cca_key key)
 {
-    uint64_t generation = heap->generation, before = heap->frees + 1;
     if (heap->device.has_context_events) {
         (void)queue_rekey(heap, key);
-    } else if (synchronize(heap) && heap->generation == generation && heap->rekeys) {
-        cca_heap_rekey(heap, key, before, cca_clock_ns());
-    }
+    } /* else a stream's blocks wait for the next free or call that waits for the context */
 }
 
 static bool streams_hold_free_blocks(const struct cca_heap *heap)
@@ -474,24 +515,18 @@ void cca_fence_pause(struct cca_heap *heap, uint64_t *pause_us)
     *pause_us = *pause_us == 0                      ? POLL_PAUSE_MIN_US
                 : *pause_us * 2 > POLL_PAUSE_MAX_US ? POLL_PAUSE_MAX_US
                                                     : *pause_us * 2;
-    cca_lock_drop(&heap->lock);
+    int depth = cca_heap_step_out(heap);
     cca_clock_sleep_us(*pause_us);
-    cca_lock_take(&heap->lock);
+    cca_heap_step_in(heap, depth);
 }
 
 struct cca_proof cca_fence_prove(struct cca_heap *heap)
 {
-    uint64_t generation = heap->generation;
     struct cca_proof proof = {.before_seq = heap->frees + 1};
-    if (!heap->device.has_context_events) {
-        if (synchronize(heap) && heap->generation == generation) {
-            proof.id = heap->last_fence_id; /* no fence is ever queued on such a driver */
-            proof.id = proof.id == 0 ? 1 : proof.id;
-        }
-        return proof;
+    if (heap->device.has_context_events) {
+        struct cca_fence *fence = queue_rekey(heap, CCA_KEY_READY);
+        proof.id = fence == NULL ? 0 : fence->id;
     }
-    struct cca_fence *fence = queue_rekey(heap, CCA_KEY_READY);
-    proof.id = fence == NULL ? 0 : fence->id;
     return proof;
 }
 
@@ -502,6 +537,19 @@ bool cca_fence_is_proven(const struct cca_heap *heap, const struct cca_proof *pr
     }
     return cca_list_is_empty(&heap->fences) ||
            CCA_LIST_ENTRY(heap->fences.next, struct cca_fence, link)->id > proof->id;
+}
+
+/* Writing may block, so not under the lock. */
+static void say_over_cap(struct cca_heap *heap)
+{
+    static int said;
+    size_t most = heap->pending_max_bytes;
+    int depth = cca_heap_step_out(heap);
+    cca_log_once(&said, CCA_LOG_WARN,
+                 "more freed memory waits for the device than CCA_PENDING_MAX allows (%zu bytes); "
+                 "going on without it",
+                 most);
+    cca_heap_step_in(heap, depth);
 }
 
 void cca_fence_hold_cap(struct cca_heap *heap)
@@ -526,12 +574,7 @@ void cca_fence_hold_cap(struct cca_heap *heap)
         heap->cap_waited_ns += now_ns - then_ns;
     }
     if (heap->pending_bytes > heap->pending_max_bytes) {
-        static int said;
-        cca_log_once(
-            &said, CCA_LOG_WARN,
-            "more freed memory waits for the device than CCA_PENDING_MAX allows (%zu bytes); "
-            "going on without it",
-            heap->pending_max_bytes);
+        say_over_cap(heap);
     }
 }
 

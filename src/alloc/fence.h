@@ -56,6 +56,10 @@ void cca_fence_rekey(struct cca_heap *heap, cca_key key);
  * become READY before it returns. */
 bool cca_fence_reclaim(struct cca_heap *heap);
 
+/* The program has waited for a stream, or for the whole context (READY), since `mark`
+ * (= heap->frees + 1 at that time): what was freed before it is over. */
+void cca_fence_synchronized(struct cca_heap *heap, cca_key key, uint64_t mark);
+
 /* Looks at the oldest fences, at most `max`, and completes what is over. Never waits. */
 void cca_fence_poll(struct cca_heap *heap, int max);
 

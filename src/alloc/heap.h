@@ -40,6 +40,7 @@ struct cca_heap {
     _Atomic uint64_t context;    /* handle of the context served, 0 = none */
     _Atomic uint64_t generation; /* changes whenever all memory is forgotten */
     enum cca_heap_state state;
+    atomic_uint device_calls; /* under way with the lock dropped: see device_call.h */
 
     struct cca_block_pool pools[2]; /* [0] large, [1] small */
     struct cca_list segments;       /* all, in the order they were obtained */

@@ -2,27 +2,40 @@
 #include "alloc/ladder.h"
 
 #include "alloc/allocator_internal.h"
+#include "alloc/device_call.h"
 #include "alloc/fence.h"
 #include "alloc/stream_use.h"
 #include "base/check.h"
 #include "base/clock.h"
 
-/* Frees the memory of detached segments. The lock is dropped for each device call. */
+/* Frees memory of one generation; a context that is gone has taken it along. True when the context
+ * turns out to have failed. A free that fails otherwise leaves the memory out of our books all the
+ * same. The lock is dropped meanwhile. */
+static bool free_memory(struct cca_heap *heap, uint64_t addr, uint64_t generation)
+{
+    struct cca_status status = cca_status_ok();
+    int depth = cca_heap_step_out(heap);
+    if (cca_device_call_begin(heap)) {
+        if (atomic_load(&heap->generation) == generation) {
+            status = heap->device.ops->mem_free(heap->device.self, addr);
+        }
+        cca_device_call_end(heap);
+    }
+    cca_heap_step_in(heap, depth);
+    return status.kind == CCA_FATAL;
+}
+
+/* Frees the memory of detached segments. The driver's free may wait for the whole device: call it
+ * where the program's own call would wait, or when the device is seen to be idle. */
 static size_t free_detached(struct cca_heap *heap, struct cca_list *detached)
 {
     size_t bytes = 0;
+    uint64_t generation = heap->generation;
     CCA_LIST_EACH (link, detached) {
         struct cca_segment *segment = CCA_LIST_ENTRY(link, struct cca_segment, link);
-        uint64_t generation = heap->generation, addr = segment->addr, began_ns = cca_clock_ns();
+        uint64_t began_ns = cca_clock_ns();
         bytes += segment->bytes;
-        cca_lock_drop(&heap->lock);
-        /* A failed free is not a failed release for us: the memory is out of our books either way.
-         */
-        if (heap->device.ops->mem_free(heap->device.self, addr).kind == CCA_FATAL) {
-            generation = 0;
-        }
-        cca_lock_take(&heap->lock);
-        if (generation == 0 && heap->state == CCA_HEAP_UP) {
+        if (free_memory(heap, segment->addr, generation) && heap->generation == generation) {
             heap->state = CCA_HEAP_DEAD;
         }
         uint64_t now_ns = cca_clock_ns();
@@ -40,6 +53,22 @@ static size_t release_before(struct cca_heap *heap, uint64_t before_seq)
     }
     cca_heap_detach_releasable(heap, before_seq, cca_clock_ns(), &detached);
     return free_detached(heap, &detached);
+}
+
+/* Whether a free by the driver would return at once: the device is seen to be done with everything
+ * submitted before. A core in stream order leaves the waiting to the driver; where the driver has
+ * no context events nothing can be seen, and READY memory goes back as natively, with its wait. */
+static bool is_idle_now(struct cca_heap *heap)
+{
+    uint64_t generation = heap->generation;
+    if (!heap->rekeys || !heap->device.has_context_events) {
+        return true;
+    }
+    struct cca_proof proof = cca_fence_prove(heap);
+    if (proof.id != 0 && heap->generation == generation) {
+        cca_fence_poll(heap, CCA_FENCE_ALL);
+    }
+    return heap->generation == generation && cca_fence_is_proven(heap, &proof);
 }
 
 size_t cca_ladder_release_ready(struct cca_heap *heap)
@@ -72,7 +101,8 @@ void cca_ladder_hold_cache_limit(struct cca_heap *heap)
     size_t limit = heap->allocator->settings.cache_limit;
     struct cca_list detached;
     cca_list_init(&detached);
-    if (heap->state != CCA_HEAP_UP || cca_gate_is_closed(&heap->allocator->gate)) {
+    if (heap->state != CCA_HEAP_UP || cca_gate_is_closed(&heap->allocator->gate) ||
+        heap->pools[0].whole_bytes + heap->pools[1].whole_bytes <= limit || !is_idle_now(heap)) {
         return;
     }
     while (heap->pools[0].whole_bytes + heap->pools[1].whole_bytes > limit) {
@@ -122,7 +152,7 @@ static void collect(struct cca_heap *heap)
         return;
     }
     size_t wanted = (size_t)(threshold * (double)heap->limit_bytes);
-    if (heap->reserved_bytes <= wanted) {
+    if (heap->reserved_bytes <= wanted || !is_idle_now(heap)) {
         return;
     }
     for (struct cca_block *block = cca_block_pool_first(pool); block != NULL;
@@ -148,14 +178,18 @@ static void poll_all(struct cca_heap *heap)
     cca_stream_use_poll(heap);
 }
 
-/* Frees before this one are over. A core driven in stream order gives back all that is free, as the
- * driver's own free waits. */
-static uint64_t releasable_before(const struct cca_heap *heap, const struct cca_proof *proof)
+/* Gives back what a proof allows. Without one nothing goes back, for the driver's free might wait
+ * without end; but see is_idle_now about drivers that can prove nothing. A core driven in stream
+ * order gives back all that is free, as the driver's own free waits. */
+static size_t release_proven(struct cca_heap *heap, const struct cca_proof *proof)
 {
     if (!heap->rekeys) {
-        return UINT64_MAX;
+        return release_before(heap, UINT64_MAX);
     }
-    return cca_fence_is_proven(heap, proof) ? proof->before_seq : 0;
+    if (cca_fence_is_proven(heap, proof)) {
+        return release_before(heap, proof->before_seq);
+    }
+    return heap->device.has_context_events ? 0 : release_before(heap, 0);
 }
 
 size_t cca_ladder_release(struct cca_heap *heap, uint64_t wait_ms)
@@ -172,33 +206,32 @@ size_t cca_ladder_release(struct cca_heap *heap, uint64_t wait_ms)
         }
         cca_fence_pause(heap, &pause_us);
     }
-    if (heap->generation != generation) {
-        return 0;
-    }
-    return release_before(heap, releasable_before(heap, &proof));
+    return heap->generation == generation ? release_proven(heap, &proof) : 0;
 }
 
-static bool is_over_limit(const struct cca_heap *heap, size_t rounded)
+static bool is_over_limit(const struct cca_heap *heap, size_t bytes)
 {
-    size_t bytes = cca_policy_segment_bytes(&heap->allocator->policy, rounded);
     return bytes > heap->limit_bytes || heap->reserved_bytes > heap->limit_bytes - bytes;
 }
 
-/* One driver allocation. CCA_NO_MEMORY also when the limit forbids it. */
-static struct cca_status grow(struct cca_heap *heap, const struct cca_request *request,
-                              size_t rounded, struct cca_block **block_out)
+/* One driver allocation of `bytes`. CCA_NO_MEMORY also when the limit forbids it. */
+static struct cca_status grow_by(struct cca_heap *heap, const struct cca_request *request,
+                                 size_t rounded, size_t bytes, struct cca_block **block_out)
 {
     const struct cca_policy *policy = &heap->allocator->policy;
-    size_t bytes = cca_policy_segment_bytes(policy, rounded);
-    if (is_over_limit(heap, rounded)) {
+    if (is_over_limit(heap, bytes)) {
         return (struct cca_status){CCA_NO_MEMORY, 0};
     }
     uint64_t generation = heap->generation, addr = 0, began_ns = cca_clock_ns();
+    struct cca_status status = {CCA_UNSUPPORTED, 0};
     heap->reserved_bytes += bytes;
     heap->in_flight_bytes += bytes;
-    cca_lock_drop(&heap->lock);
-    struct cca_status status = heap->device.ops->mem_alloc(heap->device.self, bytes, &addr);
-    cca_lock_take(&heap->lock);
+    int depth = cca_heap_step_out(heap);
+    if (cca_device_call_begin(heap)) {
+        status = heap->device.ops->mem_alloc(heap->device.self, bytes, &addr);
+        cca_device_call_end(heap);
+    }
+    cca_heap_step_in(heap, depth);
     heap->in_flight_bytes -= bytes;
     if (heap->generation != generation) {
         heap->reserved_bytes -= bytes; /* the memory went with its context */
@@ -218,10 +251,29 @@ static struct cca_status grow(struct cca_heap *heap, const struct cca_request *r
         return cca_status_ok();
     }
     heap->reserved_bytes -= bytes;
-    cca_lock_drop(&heap->lock);
-    heap->device.ops->mem_free(heap->device.self, addr);
-    cca_lock_take(&heap->lock);
+    (void)free_memory(heap, addr, generation);
     return (struct cca_status){CCA_NO_MEMORY, 0};
+}
+
+static struct cca_status grow(struct cca_heap *heap, const struct cca_request *request,
+                              size_t rounded, struct cca_block **block_out)
+{
+    size_t bytes = cca_policy_segment_bytes(&heap->allocator->policy, rounded);
+    return grow_by(heap, request, rounded, bytes, block_out);
+}
+
+/* The last rung: a segment for this request alone. Where the last megabytes of a device are wanted
+ * a segment of the usual size may not fit although the request does, and natively it would be
+ * served. PyTorch fails here, and so does the core in stream order. */
+static struct cca_status grow_exactly(struct cca_heap *heap, const struct cca_request *request,
+                                      size_t rounded, struct cca_block **block_out)
+{
+    size_t usual = cca_policy_segment_bytes(&heap->allocator->policy, rounded);
+    size_t bytes = (rounded + CCA_LARGE_ROUND - 1) / CCA_LARGE_ROUND * CCA_LARGE_ROUND;
+    if (!heap->rekeys || bytes >= usual) {
+        return (struct cca_status){CCA_NO_MEMORY, 0};
+    }
+    return grow_by(heap, request, rounded, bytes, block_out);
 }
 
 /* Without an oversize rule there is nothing to gain here. With one: the smallest oversize block
@@ -230,7 +282,8 @@ static bool release_oversize(struct cca_heap *heap, const struct cca_request *re
                              size_t rounded)
 {
     const struct cca_policy *policy = &heap->allocator->policy;
-    if (policy->max_split_size == CCA_NO_LIMIT || cca_gate_is_closed(&heap->allocator->gate)) {
+    if (policy->max_split_size == CCA_NO_LIMIT || cca_gate_is_closed(&heap->allocator->gate) ||
+        !is_idle_now(heap)) {
         return false;
     }
     size_t wanted = rounded > policy->max_split_size ? rounded : policy->max_split_size, found = 0;
@@ -290,11 +343,11 @@ static struct cca_block *wait_and_release(struct cca_heap *heap, const struct cc
         }
         if (is_over) {
             /* Another thread is giving memory back: what we ask for may be there in a moment. */
-            release_before(heap, releasable_before(heap, &proof));
+            release_proven(heap, &proof);
         }
         cca_fence_pause(heap, &pause_us);
     }
-    release_before(heap, releasable_before(heap, &proof));
+    release_proven(heap, &proof);
     if (heap->generation != generation || heap->state != CCA_HEAP_UP) {
         return NULL;
     }
@@ -305,9 +358,9 @@ static void report_oom(struct cca_heap *heap, const struct cca_request *request,
 {
     uint64_t generation = heap->generation;
     size_t free_bytes = 0, total_bytes = 0;
-    cca_lock_drop(&heap->lock);
+    int depth = cca_heap_step_out(heap);
     heap->device.ops->mem_info(heap->device.self, &free_bytes, &total_bytes);
-    cca_lock_take(&heap->lock);
+    cca_heap_step_in(heap, depth);
     if (heap->generation != generation) {
         return;
     }
@@ -349,7 +402,8 @@ struct cca_status cca_ladder_climb(struct cca_heap *heap, const struct cca_reque
     if (heap->generation != generation || heap->state != CCA_HEAP_UP) {
         return give_up(heap, request, rounded, status);
     }
-    if (heap->allocator->settings.oom_reject && is_over_limit(heap, rounded)) {
+    if (heap->allocator->settings.oom_reject &&
+        is_over_limit(heap, cca_policy_segment_bytes(&heap->allocator->policy, rounded))) {
         report_plain(heap, CCA_EVENT_REJECT);
         return (struct cca_status){CCA_NO_MEMORY, 0};
     }
@@ -372,5 +426,8 @@ struct cca_status cca_ladder_climb(struct cca_heap *heap, const struct cca_reque
     }
     report_plain(heap, CCA_EVENT_RETRY);
     status = grow(heap, request, rounded, block_out);
+    if (status.kind == CCA_NO_MEMORY && heap->generation == generation) {
+        status = grow_exactly(heap, request, rounded, block_out);
+    }
     return status.kind == CCA_OK ? status : give_up(heap, request, rounded, status);
 }

@@ -32,17 +32,24 @@ void cca_segment_map_remove(struct cca_segment_map *map, struct cca_segment *seg
     cca_lock_drop(&map->lock);
 }
 
+bool cca_segment_map_find_locked(const struct cca_segment_map *map, uint64_t addr,
+                                 uint64_t *start_out, size_t *bytes_out)
+{
+    struct cca_segment wanted = {.addr = addr};
+    struct cca_tree_node *node = cca_tree_floor(&map->tree, &wanted.node);
+    if (node == NULL || addr - segment_of(node)->addr >= segment_of(node)->bytes) {
+        return false;
+    }
+    *start_out = segment_of(node)->addr;
+    *bytes_out = segment_of(node)->bytes;
+    return true;
+}
+
 bool cca_segment_map_find(struct cca_segment_map *map, uint64_t addr, uint64_t *start_out,
                           size_t *bytes_out)
 {
-    struct cca_segment wanted = {.addr = addr};
     cca_lock_take(&map->lock);
-    struct cca_tree_node *node = cca_tree_floor(&map->tree, &wanted.node);
-    bool found = node != NULL && addr - segment_of(node)->addr < segment_of(node)->bytes;
-    if (found) {
-        *start_out = segment_of(node)->addr;
-        *bytes_out = segment_of(node)->bytes;
-    }
+    bool found = cca_segment_map_find_locked(map, addr, start_out, bytes_out);
     cca_lock_drop(&map->lock);
     return found;
 }

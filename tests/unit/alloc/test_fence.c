@@ -241,22 +241,131 @@ static void a_failed_record_sets_the_block_aside_until_one_succeeds(void **state
 {
     (void)state;
     struct fixture fix;
-    for (int mode = 0; mode < 2; mode++) {
-        for (int what = 0; what < 2; what++) {
-            fixture_open_with(&fix, 1, mode == 0 ? set_fence : NULL);
-            uint64_t a = fix_malloc(&fix, KIB(4));
-            scripted_submit(fix.scripts[0]);
-            fix.scripts[0]->fail_kind = CCA_UNSUPPORTED;
-            *(what == 0 ? &fix.scripts[0]->fail_event_record
-                        : &fix.scripts[0]->fail_event_create) = 1;
-            fix_free(&fix, a);
-            assert_int_equal(pending(&fix), KIB(4));
-            assert_int_not_equal(fix_malloc(&fix, KIB(4)), a); /* records it meanwhile */
-            scripted_finish(fix.scripts[0]);
-            assert_int_equal(fix_malloc(&fix, KIB(4)), a);
-            fixture_close(&fix);
-        }
+    for (int what = 0; what < 2; what++) {
+        fixture_open_with(&fix, 1, set_fence);
+        uint64_t a = fix_malloc(&fix, KIB(4));
+        scripted_submit(fix.scripts[0]);
+        fix.scripts[0]->fail_kind = CCA_UNSUPPORTED;
+        *(what == 0 ? &fix.scripts[0]->fail_event_record : &fix.scripts[0]->fail_event_create) = 1;
+        fix_free(&fix, a);
+        assert_int_equal(pending(&fix), KIB(4));
+        assert_int_not_equal(fix_malloc(&fix, KIB(4)), a); /* records it meanwhile */
+        scripted_finish(fix.scripts[0]);
+        assert_int_equal(fix_malloc(&fix, KIB(4)), a);
+        fixture_close(&fix);
     }
+}
+
+static void a_strict_free_waits_even_when_nothing_can_be_recorded(void **state)
+{
+    (void)state;
+    struct fixture fix;
+    fixture_open(&fix, 1);
+    uint64_t a = fix_malloc(&fix, KIB(4));
+    scripted_submit(fix.scripts[0]);
+    fix.scripts[0]->fail_kind = CCA_UNSUPPORTED;
+    fix.scripts[0]->fail_event_create = 1;
+    fix_free(&fix, a);
+    assert_int_equal(fix.scripts[0]->synchronizes, 1);
+    assert_int_equal(pending(&fix), KIB(4)); /* other devices may still use it */
+    assert_int_equal(fix_malloc(&fix, KIB(4)), a);
+    fixture_close(&fix);
+}
+
+static void a_free_waits_only_where_the_native_call_does(void **state)
+{
+    (void)state;
+    struct fixture fix;
+    fixture_open(&fix, 1);
+    uint64_t async = fix_malloc_async(&fix, MIB(12), 5), plain = fix_malloc(&fix, MIB(14));
+    scripted_submit(fix.scripts[0]);
+    fix_free(&fix, async); /* cudaFree of memory from cudaMallocAsync */
+    struct cca_request request = {.api = CCA_API_FREE_ASYNC, .key = CCA_KEY_READY};
+    assert_int_equal(cca_allocator_free(fix.allocator, plain, &request), CCA_FREE_DONE);
+    assert_int_equal(fix.scripts[0]->waits + fix.scripts[0]->synchronizes, 0);
+    assert_int_equal(pending(&fix), MIB(26));
+    assert_int_not_equal(fix_malloc(&fix, MIB(12)), async);
+    scripted_finish(fix.scripts[0]);
+    assert_int_equal(fix_malloc(&fix, MIB(12)), async);
+    assert_int_equal(fix_malloc(&fix, MIB(14)), plain);
+    fixture_close(&fix);
+}
+
+static void a_wait_of_the_program_proves_what_was_freed_before_it(void **state)
+{
+    (void)state;
+    struct fixture fix;
+    fixture_open(&fix, 1);
+    uint64_t a = fix_malloc_async(&fix, MIB(12), 5), b = fix_malloc_async(&fix, MIB(13), 5),
+             c = fix_malloc_async(&fix, MIB(14), 6);
+    fix_free_async(&fix, a, 5);
+    fix_free_async(&fix, c, 6);
+    uint64_t mark = cca_allocator_sync_mark(fix.allocator, fix.heaps[0]);
+    fix_free_async(&fix, b, 5); /* after the wait began */
+    scripted_submit(fix.scripts[0]);
+    cca_allocator_synchronized(fix.allocator, fix.heaps[0], 5, mark);
+    assert_int_equal(fix_malloc(&fix, MIB(12)), a);
+    assert_int_not_equal(fix_malloc(&fix, MIB(13)), b);
+    assert_int_not_equal(fix_malloc(&fix, MIB(14)), c);
+    cca_allocator_synchronized(fix.allocator, fix.heaps[0], CCA_KEY_READY, mark);
+    assert_int_equal(fix_malloc(&fix, MIB(14)), c);
+    fixture_close(&fix);
+}
+
+static void a_capture_suspends_and_its_end_resumes(void **state)
+{
+    (void)state;
+    struct fixture fix;
+    fixture_open(&fix, 1);
+    uint64_t a = fix_malloc(&fix, MIB(12));
+    cca_allocator_capture_begins(fix.allocator);
+    scripted_submit(fix.scripts[0]);
+    fix_free(&fix, a);
+    assert_int_equal(fix.scripts[0]->waits + fix.scripts[0]->synchronizes, 0);
+    assert_int_equal(fix.scripts[0]->records, 0);
+    assert_int_not_equal(fix_malloc(&fix, MIB(12)), a);
+    cca_allocator_capture_ends(fix.allocator);
+    scripted_finish(fix.scripts[0]);
+    assert_int_equal(fix_malloc(&fix, MIB(12)), a);
+    fixture_close(&fix);
+}
+
+static void after_a_stop_the_driver_gets_room_before_it_is_asked(void **state)
+{
+    (void)state;
+    struct fixture fix;
+    fixture_open(&fix, 1);
+    fix.scripts[0]->memory_bytes = MIB(200);
+    fix_free(&fix, fix_malloc(&fix, MIB(80)));
+    uint64_t a = fix_malloc_async(&fix, MIB(70), 5);
+    fix_free_async(&fix, a, 5);
+    cca_allocator_stop(fix.allocator, CCA_STOP_PLAIN);
+    assert_int_equal(fix.scripts[0]->frees_made, 0);
+    cca_allocator_make_room(fix.allocator, fix.heaps[0], MIB(10));
+    assert_int_equal(fix.scripts[0]->frees_made, 0); /* there is room */
+    cca_allocator_make_room(fix.allocator, fix.heaps[0], MIB(180));
+    assert_int_equal(fix.scripts[0]->live_bytes, 0);
+    fixture_close(&fix);
+}
+
+static void a_context_that_comes_back_makes_its_events_anew(void **state)
+{
+    (void)state;
+    struct fixture fix;
+    fixture_open_with(&fix, 2, set_fence);
+    fix_free(&fix, fix_malloc(&fix, KIB(4)));
+    unsigned events = fix.scripts[1]->event_count;
+    assert_int_equal(events, 1);
+    cca_allocator_poll(fix.allocator, fix.heaps[0]);
+    cca_allocator_detach(fix.allocator, 1);
+    fix_free(&fix, fix_malloc(&fix, KIB(4)));
+    assert_int_equal(fix.scripts[1]->event_count, events); /* it is gone: not asked */
+    struct cca_device device = scripted_device(fix.scripts[1], 1);
+    cca_allocator_attach(fix.allocator, &device, 0xd1);
+    cca_allocator_poll(fix.allocator, fix.heaps[0]);
+    fix_free(&fix, fix_malloc(&fix, KIB(4)));
+    assert_int_equal(fix.scripts[1]->event_count, events + 1);
+    fixture_close(&fix);
 }
 
 static void a_broken_context_ends_service_and_never_waits(void **state)
@@ -317,7 +426,7 @@ static void after_a_plain_stop_frees_wait_and_whole_segments_go_back(void **stat
     fix_free(&fix, b);
     cca_allocator_poll(fix.allocator, fix.heaps[0]);
     cca_allocator_stop(fix.allocator, CCA_STOP_PLAIN);
-    assert_int_equal(fix.scripts[0]->frees_made, 1);
+    assert_int_equal(fix.scripts[0]->frees_made, 0); /* the call that ends caching does not wait */
     struct cca_request request = {.bytes = MIB(12), .key = CCA_KEY_READY};
     uint64_t addr = 0;
     assert_int_equal(cca_allocator_alloc(fix.allocator, fix.heaps[0], &request, &addr).kind,
@@ -381,11 +490,15 @@ static void an_old_driver_waits_for_the_context(void **state)
     assert_int_equal(fix.scripts[0]->synchronizes, 1);
     assert_int_equal(fix.scripts[0]->records, 0);
     assert_int_equal(fix_malloc(&fix, KIB(4)), a);
-    uint64_t b = fix_malloc_async(&fix, KIB(4), 5);
+    uint64_t b = fix_malloc_async(&fix, MIB(12), 5);
     fix_free_async(&fix, b, 5);
     cca_allocator_stream_ends(fix.allocator, fix.heaps[0], 5);
+    assert_int_equal(fix.scripts[0]->synchronizes, 1); /* neither call waits natively */
+    uint64_t c = fix_malloc(&fix, MIB(12));
+    assert_int_not_equal(c, b);
+    fix_free(&fix, c);
     assert_int_equal(fix.scripts[0]->synchronizes, 2);
-    assert_int_equal(fix_malloc(&fix, KIB(4)), b);
+    assert_int_equal(fix_malloc(&fix, MIB(12)), b); /* READY by that wait */
     fixture_close(&fix);
 }
 
@@ -487,6 +600,12 @@ int main(void)
         cmocka_unit_test(a_miss_reclaims_what_streams_hold_once_their_work_is_over),
         cmocka_unit_test(streams_do_not_drain_the_ready_memory),
         cmocka_unit_test(a_failed_record_sets_the_block_aside_until_one_succeeds),
+        cmocka_unit_test(a_strict_free_waits_even_when_nothing_can_be_recorded),
+        cmocka_unit_test(a_free_waits_only_where_the_native_call_does),
+        cmocka_unit_test(a_wait_of_the_program_proves_what_was_freed_before_it),
+        cmocka_unit_test(a_capture_suspends_and_its_end_resumes),
+        cmocka_unit_test(after_a_stop_the_driver_gets_room_before_it_is_asked),
+        cmocka_unit_test(a_context_that_comes_back_makes_its_events_anew),
         cmocka_unit_test(a_broken_context_ends_service_and_never_waits),
         cmocka_unit_test(a_free_that_meets_a_broken_context_is_left_to_the_driver),
         cmocka_unit_test(after_a_capture_nothing_is_recorded_waited_for_or_reused),

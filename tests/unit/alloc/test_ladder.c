@@ -220,6 +220,34 @@ static int run_scenario(struct fixture *fix)
     return refused;
 }
 
+static void the_last_megabytes_serve_a_request_that_fits_them(void **state)
+{
+    (void)state;
+    struct fixture fix;
+    fixture_open(&fix, 1);
+    fix.scripts[0]->memory_bytes = MIB(36);
+    assert_int_not_equal(fix_malloc(&fix, MIB(9)), 0); /* a segment of 20 MiB */
+    assert_int_not_equal(fix_malloc(&fix, MIB(11)), 0);
+    assert_int_not_equal(fix_malloc(&fix, MIB(9)), 0); /* no other one fits: 10 MiB for this one */
+    assert_int_equal(fix_stat(&fix, "num_ooms"), 0);
+    assert_int_equal(fix_malloc(&fix, MIB(9)), 0);
+    fix_verify(&fix);
+    fixture_close(&fix);
+}
+
+static void nothing_is_given_back_while_the_device_is_at_work(void **state)
+{
+    (void)state;
+    struct fixture fix;
+    fixture_open(&fix, 1);
+    fix.scripts[0]->memory_bytes = MIB(100);
+    fix_free(&fix, fix_malloc(&fix, MIB(60)));
+    scripted_submit(fix.scripts[0]); /* a free by the driver would wait for it */
+    assert_int_equal(fix_malloc(&fix, MIB(80)), 0);
+    assert_int_equal(fix.scripts[0]->frees_made, 0);
+    fixture_close(&fix);
+}
+
 static void every_failing_driver_allocation_leaves_the_books_right(void **state)
 {
     (void)state;
@@ -307,6 +335,8 @@ int main(void)
         cmocka_unit_test(one_oversize_block_goes_back_before_everything_does),
         cmocka_unit_test(impossible_sizes_fail_without_a_driver_call),
         cmocka_unit_test(an_out_of_memory_event_names_the_free_bytes_and_the_rounded_request),
+        cmocka_unit_test(the_last_megabytes_serve_a_request_that_fits_them),
+        cmocka_unit_test(nothing_is_given_back_while_the_device_is_at_work),
         cmocka_unit_test(every_failing_driver_allocation_leaves_the_books_right),
         cmocka_unit_test(every_refused_metadata_page_leaves_the_books_right),
         cmocka_unit_test(no_lock_is_held_across_a_driver_allocation),

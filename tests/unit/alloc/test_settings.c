@@ -172,7 +172,7 @@ static void the_cache_limit_never_gives_back_what_is_in_use(void **state)
     assert_int_equal(fix.scripts[0]->frees_made, 0);
     scripted_finish(fix.scripts[0]);
     cca_allocator_poll(fix.allocator, fix.heaps[0]);
-    assert_int_equal(fix.scripts[0]->frees_made, 1); /* the stream's is not known to be over */
+    assert_int_equal(fix.scripts[0]->frees_made, 2);
     fix_verify(&fix);
     fixture_close(&fix);
 }
@@ -197,12 +197,25 @@ static void collection_takes_the_oldest_ready_segments_only(void **state)
         fix_malloc(&fix, MIB(2)); /* searches of the large pool */
     }
     fix_free(&fix, young);
-    scripted_submit(fix.scripts[0]); /* what stream 7 holds is in use */
     assert_int_not_equal(fix_malloc(&fix, MIB(50)), 0);
     assert_int_equal(fix.scripts[0]->frees_made, 1);
     assert_int_equal(fix_stat(&fix, "reserved_bytes.all.current"), MIB(20 + 30 + 40 + 50));
     assert_int_equal(fix_stat(&fix, "num_alloc_retries"), 0);
     fix_verify(&fix);
+    fixture_close(&fix);
+}
+
+static void collection_waits_for_an_idle_device(void **state)
+{
+    struct fixture fix;
+    (void)state;
+    fixture_open_with(&fix, 1, collect_above_half);
+    fix_free(&fix, fix_malloc(&fix, MIB(120)));
+    scripted_submit(fix.scripts[0]); /* a free by the driver would wait: not in an allocation */
+    assert_int_not_equal(fix_malloc(&fix, MIB(3)), 0);
+    uint64_t other = fix_malloc_async(&fix, MIB(40), 7);
+    assert_int_not_equal(other, 0);
+    assert_int_equal(fix.scripts[0]->frees_made, 0);
     fixture_close(&fix);
 }
 
@@ -216,6 +229,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_free_that_exceeds_the_cache_limit_gives_the_excess_back),
     cmocka_unit_test(the_cache_limit_never_gives_back_what_is_in_use),
     cmocka_unit_test(collection_takes_the_oldest_ready_segments_only),
+    cmocka_unit_test(collection_waits_for_an_idle_device),
 };
 
 CCA_TEST_MAIN(tests)
