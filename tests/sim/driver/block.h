@@ -12,10 +12,13 @@
 enum sim_block_kind {
     SIM_BLOCK_DEVICE,
     SIM_BLOCK_POOL,
+    SIM_BLOCK_GRAPH,
     SIM_BLOCK_MANAGED,
     SIM_BLOCK_HOST,
     SIM_BLOCK_REGISTERED
 };
+
+struct sim_queue;
 
 /* [node.key, node.end) is the block. A block is dead once its memory is given back; operations that
  * were enqueued for it hold references and can tell. is_freeing: a free waits in a stream. */
@@ -25,6 +28,7 @@ struct sim_block {
     int device;
     struct CUctx_st *context;
     struct CUmemPoolHandle_st *pool;
+    struct sim_graph_memory *graph_memory;
     char *payload;
     size_t size_bytes;
     size_t rounded_bytes;
@@ -48,6 +52,9 @@ void sim_block_hold(struct sim_block *block);
 void sim_block_drop(struct sim_block *block);
 /* The next block of the map at or after an address, for walks. */
 struct sim_block *sim_block_next(uint64_t address);
+/* In memory.c: its free as an operation of a queue. */
+CUresult sim_block_free_in_order(struct sim_block *block, struct sim_queue *queue,
+                                 const char *name);
 bool sim_block_is_on_device(const struct sim_block *block);
 
 #endif

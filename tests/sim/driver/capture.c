@@ -2,11 +2,11 @@
 #include "capture.h"
 
 #include "defect.h"
+#include "graph.h"
 #include "sim_api.h"
 
 #include <stdlib.h>
-
-#define GRAPH_MAGIC 0x47525048u
+#include <string.h>
 
 static struct sim_capture *captures;
 static _Thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
@@ -73,20 +73,64 @@ CUresult sim_capture_refuse_queue(struct sim_queue *queue)
     return result != CUDA_SUCCESS ? result : sim_capture_refuse_unsafe();
 }
 
-CUresult sim_capture_add(struct sim_queue *queue)
+static void set_nodes(struct sim_queue *queue, CUgraphNode const *nodes, size_t count)
+{
+    queue->capture_nodes = realloc(queue->capture_nodes, (count + 1) * sizeof(CUgraphNode));
+    queue->capture_node_count = count;
+    if (count != 0) {
+        memcpy(queue->capture_nodes, nodes, count * sizeof(CUgraphNode));
+    }
+}
+
+static void add_nodes(struct sim_queue *queue, CUgraphNode const *nodes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t at = 0;
+        while (at < queue->capture_node_count && queue->capture_nodes[at] != nodes[i]) {
+            at++;
+        }
+        if (at == queue->capture_node_count) {
+            queue->capture_nodes = realloc(queue->capture_nodes, (at + 1) * sizeof(CUgraphNode));
+            queue->capture_nodes[queue->capture_node_count++] = nodes[i];
+        }
+    }
+}
+
+CUresult sim_capture_work(struct sim_queue *queue, const struct sim_work *work)
 {
     struct sim_capture *capture = queue->capture;
 
     if (capture->status == CU_STREAM_CAPTURE_STATUS_INVALIDATED) {
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     }
-    capture->graph->node_count++;
+    if (SIM_DEFECT(captured_work_runs)) {
+        queue->capture = NULL;
+        sim_work_run(work, queue);
+        queue->capture = capture;
+    }
+    struct CUgraphNode_st *node = sim_graph_add(capture->graph, queue->capture_nodes,
+                                                queue->capture_node_count, work);
+    set_nodes(queue, &node, 1);
     return CUDA_SUCCESS;
 }
 
-void sim_capture_join(struct sim_queue *queue, struct sim_capture *capture)
+CUresult sim_capture_join(struct sim_queue *queue, struct sim_capture *capture,
+                          CUgraphNode const *nodes, size_t count)
 {
-    queue->capture = capture;
+    if (queue->capture == NULL) {
+        queue->capture = capture;
+        queue->capture_node_count = 0;
+    }
+    if (queue->capture != capture) {
+        invalidate(queue->capture);
+        invalidate(capture);
+        return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+    }
+    if (capture->status == CU_STREAM_CAPTURE_STATUS_INVALIDATED) {
+        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    }
+    add_nodes(queue, nodes, count);
+    return CUDA_SUCCESS;
 }
 
 struct sim_capture *sim_capture_of_id(unsigned long long id)
@@ -99,11 +143,12 @@ struct sim_capture *sim_capture_of_id(unsigned long long id)
     return capture;
 }
 
-CUresult sim_cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
+static CUresult begin(CUstream stream, CUstreamCaptureMode mode, CUgraph graph,
+                      CUgraphNode const *nodes, size_t count)
 {
     static unsigned long long next_id = 1;
     struct sim_queue *queue;
-    CUresult result = sim_enter_stream(hStream, &queue);
+    CUresult result = sim_enter_stream(stream, &queue);
 
     if (result != CUDA_SUCCESS) {
         return result;
@@ -115,8 +160,8 @@ CUresult sim_cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
         return queue->capture != NULL ? CUDA_ERROR_ILLEGAL_STATE : CUDA_ERROR_INVALID_VALUE;
     }
     struct sim_capture *capture = calloc(1, sizeof(*capture));
-    capture->graph = calloc(1, sizeof(*capture->graph));
-    capture->graph->magic = GRAPH_MAGIC;
+    capture->graph = graph != NULL ? graph : sim_graph_create();
+    capture->is_graph_given = graph != NULL;
     capture->origin = queue;
     capture->mode = mode;
     capture->status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
@@ -125,7 +170,64 @@ CUresult sim_cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
     capture->next = captures;
     captures = capture;
     queue->capture = capture;
+    set_nodes(queue, nodes, count);
     return CUDA_SUCCESS;
+}
+
+CUresult sim_cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
+{
+    return begin(hStream, mode, NULL, NULL, 0);
+}
+
+static bool are_nodes_of(CUgraph graph, CUgraphNode const *nodes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (sim_node_of(nodes[i]) == NULL || nodes[i]->graph != graph) {
+            return false;
+        }
+    }
+    return true;
+}
+
+CUresult sim_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
+                                         const CUgraphNode *dependencies,
+                                         const CUgraphEdgeData *dependencyData,
+                                         size_t numDependencies, CUstreamCaptureMode mode)
+{
+    (void)dependencyData;
+    if (sim_graph_of(hGraph) == NULL || !are_nodes_of(hGraph, dependencies, numDependencies)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    return begin(hStream, mode, hGraph, dependencies, numDependencies);
+}
+
+CUresult sim_cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphNode *dependencies,
+                                               size_t numDependencies, unsigned int flags)
+{
+    struct sim_queue *queue;
+    CUresult result = sim_enter_stream(hStream, &queue);
+
+    if (result != CUDA_SUCCESS || queue->capture == NULL) {
+        return result != CUDA_SUCCESS ? result : CUDA_ERROR_ILLEGAL_STATE;
+    }
+    if (!are_nodes_of(queue->capture->graph, dependencies, numDependencies) ||
+        flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES) {
+        set_nodes(queue, dependencies, numDependencies);
+    } else {
+        add_nodes(queue, dependencies, numDependencies);
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *dependencies,
+                                                  const CUgraphEdgeData *dependencyData,
+                                                  size_t numDependencies, unsigned int flags)
+{
+    (void)dependencyData;
+    return sim_cuStreamUpdateCaptureDependencies(hStream, dependencies, numDependencies, flags);
 }
 
 /* The form of 10.0 has no mode and means global. */
@@ -141,6 +243,7 @@ static void end(struct sim_capture *capture, struct CUctx_st *context)
     for (struct sim_queue *queue = context->queues; queue != NULL; queue = queue->next) {
         if (queue->capture == capture) {
             queue->capture = NULL;
+            queue->capture_node_count = 0;
         }
     }
     while (*link != capture) {
@@ -148,6 +251,37 @@ static void end(struct sim_capture *capture, struct CUctx_st *context)
     }
     *link = capture->next;
     free(capture);
+}
+
+static void mark_behind(struct CUgraphNode_st *node)
+{
+    if (node->mark == 0) {
+        node->mark = 1;
+        for (size_t i = 0; i < node->before_count; i++) {
+            mark_behind(node->before[i]);
+        }
+    }
+}
+
+/* Does the origin come after all that other queues have recorded? */
+static bool is_joined(const struct sim_capture *capture)
+{
+    const struct sim_queue *origin = capture->origin;
+
+    for (struct CUgraphNode_st *node = capture->graph->first; node != NULL; node = node->next) {
+        node->mark = 0;
+    }
+    for (size_t i = 0; i < origin->capture_node_count; i++) {
+        mark_behind(origin->capture_nodes[i]);
+    }
+    for (struct sim_queue *queue = origin->context->queues; queue != NULL; queue = queue->next) {
+        for (size_t i = 0; queue->capture == capture && i < queue->capture_node_count; i++) {
+            if (queue->capture_nodes[i]->mark == 0) {
+                return SIM_DEFECT(captures_end_unjoined);
+            }
+        }
+    }
+    return true;
 }
 
 CUresult sim_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
@@ -169,11 +303,14 @@ CUresult sim_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
         !pthread_equal(capture->thread, pthread_self())) {
         return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     }
-    *phGraph = capture->graph;
     if (capture->status == CU_STREAM_CAPTURE_STATUS_INVALIDATED) {
-        free(capture->graph);
-        *phGraph = NULL;
         result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    } else if (!is_joined(capture)) {
+        result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+    }
+    *phGraph = result == CUDA_SUCCESS ? capture->graph : NULL;
+    if (result != CUDA_SUCCESS && !capture->is_graph_given) {
+        sim_graph_destroy(capture->graph);
     }
     end(capture, queue->context);
     return result;
@@ -201,9 +338,9 @@ CUresult sim_cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captur
     return result;
 }
 
-/* The parts of a capture that need nodes are not there yet: status, id and graph are. */
+/* The list of nodes is good until the next call for the stream. */
 static CUresult capture_info(CUstream hStream, CUstreamCaptureStatus *status, cuuint64_t *id,
-                             CUgraph *graph, size_t *dependency_count)
+                             CUgraph *graph, const CUgraphNode **nodes, size_t *node_count)
 {
     struct sim_queue *queue;
     CUresult result = sim_enter_stream(hStream, &queue);
@@ -218,8 +355,11 @@ static CUresult capture_info(CUstream hStream, CUstreamCaptureStatus *status, cu
     if (queue->capture != NULL && graph != NULL) {
         *graph = queue->capture->graph;
     }
-    if (dependency_count != NULL) {
-        *dependency_count = 0;
+    if (nodes != NULL) {
+        *nodes = queue->capture_nodes;
+    }
+    if (node_count != NULL) {
+        *node_count = queue->capture_node_count;
     }
     return CUDA_SUCCESS;
 }
@@ -227,7 +367,7 @@ static CUresult capture_info(CUstream hStream, CUstreamCaptureStatus *status, cu
 CUresult sim_cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
                                     cuuint64_t *id_out)
 {
-    return capture_info(hStream, captureStatus_out, id_out, NULL, NULL);
+    return capture_info(hStream, captureStatus_out, id_out, NULL, NULL, NULL);
 }
 
 CUresult sim_cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
@@ -235,10 +375,8 @@ CUresult sim_cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *
                                        const CUgraphNode **dependencies_out,
                                        size_t *numDependencies_out)
 {
-    if (dependencies_out != NULL) {
-        *dependencies_out = NULL;
-    }
-    return capture_info(hStream, captureStatus_out, id_out, graph_out, numDependencies_out);
+    return capture_info(hStream, captureStatus_out, id_out, graph_out, dependencies_out,
+                        numDependencies_out);
 }
 
 CUresult sim_cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
@@ -262,15 +400,5 @@ CUresult sim_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
     CUstreamCaptureMode before = thread_mode;
     thread_mode = SIM_DEFECT(thread_modes_are_not_set) ? before : *mode;
     *mode = before;
-    return CUDA_SUCCESS;
-}
-
-CUresult sim_cuGraphDestroy(CUgraph hGraph)
-{
-    if (hGraph == NULL || hGraph->magic != GRAPH_MAGIC) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    hGraph->magic = 0;
-    free(hGraph);
     return CUDA_SUCCESS;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Stream capture: work put into a capturing queue is recorded, not run, and calls that CUDA forbids
- * meanwhile end the capture. The graph that comes out can be destroyed, not yet launched. */
+/* Stream capture: work put into a capturing queue becomes a node of a graph and does not run, and
+ * calls that CUDA forbids meanwhile end the capture. */
 #ifndef SIM_CAPTURE_H
 #define SIM_CAPTURE_H
 
 #include "context.h"
+#include "work.h"
 
 #include <pthread.h>
 
@@ -17,11 +18,7 @@ struct sim_capture {
     pthread_t thread;
     unsigned long long id;
     CUgraph graph;
-};
-
-struct CUgraph_st {
-    unsigned magic;
-    size_t node_count;
+    bool is_graph_given;
 };
 
 /* A call that may be unsafe while somebody captures: refused by the modes of the capture and of
@@ -33,10 +30,11 @@ CUresult sim_capture_refuse_context(struct CUctx_st *context);
 CUresult sim_capture_refuse_queue(struct sim_queue *queue);
 /* Use of the legacy stream while a blocking stream of the context captures. */
 CUresult sim_capture_refuse_implicit(struct sim_queue *queue);
-/* Records one operation of a capturing queue; an error when the capture is broken. */
-CUresult sim_capture_add(struct sim_queue *queue);
-/* The queue takes part from now on. */
-void sim_capture_join(struct sim_queue *queue, struct sim_capture *capture);
+/* Work for a capturing queue becomes a node; an error when the capture is broken. */
+CUresult sim_capture_work(struct sim_queue *queue, const struct sim_work *work);
+/* The queue takes part from now on, if it did not, and its next node comes after these too. */
+CUresult sim_capture_join(struct sim_queue *queue, struct sim_capture *capture,
+                          CUgraphNode const *nodes, size_t count);
 /* The capture of that id while it goes on, or NULL; 0 is nobody's id. */
 struct sim_capture *sim_capture_of_id(unsigned long long id);
 

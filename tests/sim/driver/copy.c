@@ -9,6 +9,7 @@
 #include "context.h"
 #include "defect.h"
 #include "sim_api.h"
+#include "work.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,9 +57,14 @@ static void stage(struct sim_op *op)
     }
 }
 
+/* How far the caller waits. A node of a graph reads and writes pageable memory when it runs. */
+enum waiting { COPY_ASYNC, COPY_SYNC, COPY_NODE };
+
 static CUresult copy(uint64_t dst, uint64_t src, struct shape shape, struct sim_queue *queue,
-                     bool is_sync)
+                     enum waiting waiting)
 {
+    bool is_sync = waiting == COPY_SYNC;
+
     if (shape.width_bytes == 0 || shape.rows == 0) {
         return CUDA_SUCCESS;
     }
@@ -86,16 +92,17 @@ static CUresult copy(uint64_t dst, uint64_t src, struct shape shape, struct sim_
                       op->ranges[0].block->kind >= SIM_BLOCK_HOST ||
                       op->ranges[1].block->kind >= SIM_BLOCK_HOST;
     bool is_immediate = !sim_config.is_virtual && op->delay_ns == 0 && sim_queue_is_idle(queue);
-    bool is_waiting = (is_dst_pageable && !SIM_DEFECT(pageable_targets_come_late)) ||
-                      (is_sync && (is_on_host || SIM_DEFECT(device_copies_wait)) &&
-                       !SIM_DEFECT(plain_copies_do_not_wait));
-    if (is_src_pageable && !is_immediate && !is_waiting && !SIM_DEFECT(nothing_is_staged)) {
+    bool is_node = waiting == COPY_NODE;
+    bool is_waiting = !is_node && ((is_dst_pageable && !SIM_DEFECT(pageable_targets_come_late)) ||
+                                   (is_sync && (is_on_host || SIM_DEFECT(device_copies_wait)) &&
+                                    !SIM_DEFECT(plain_copies_do_not_wait)));
+    if (is_src_pageable && !is_node && !is_immediate && !is_waiting &&
+        !SIM_DEFECT(nothing_is_staged)) {
         stage(op);
     }
     sim_op_hold(op);
-    bool is_captured = queue->capture != NULL;
     result = sim_submit(op);
-    if (!is_captured && is_waiting) {
+    if (is_waiting) {
         sim_wait_queue(queue);
         result = context->sticky;
     }
@@ -109,7 +116,19 @@ static CUresult copy_bytes(uint64_t dst, uint64_t src, size_t bytes, CUstream st
     struct shape shape = {bytes, 1, bytes, bytes};
     CUresult result = sim_enter_stream(stream, &queue);
 
-    return result == CUDA_SUCCESS ? copy(dst, src, shape, queue, is_sync) : result;
+    if (result == CUDA_SUCCESS && queue->capture != NULL && !is_sync && bytes != 0) {
+        struct sim_work work = {.type = CU_GRAPH_NODE_TYPE_MEMCPY,
+                                .copy = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+                                         .srcDevice = src,
+                                         .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+                                         .dstDevice = dst,
+                                         .WidthInBytes = bytes,
+                                         .Height = 1,
+                                         .Depth = 1}};
+        return sim_capture_work(queue, &work);
+    }
+    return result == CUDA_SUCCESS ? copy(dst, src, shape, queue, is_sync ? COPY_SYNC : COPY_ASYNC)
+                                  : result;
 }
 
 CUresult sim_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
@@ -201,7 +220,36 @@ static size_t pitch_of(size_t pitch, size_t width)
     return pitch == 0 ? width : pitch;
 }
 
-static CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool is_sync)
+static CUresult copy_slices(const CUDA_MEMCPY3D *p, struct sim_queue *queue, enum waiting waiting)
+{
+    CUresult result = CUDA_SUCCESS;
+    struct shape shape = {p->WidthInBytes, p->Height, pitch_of(p->dstPitch, p->WidthInBytes),
+                          pitch_of(p->srcPitch, p->WidthInBytes)};
+    size_t dst_height = pitch_of(p->dstHeight, p->Height);
+    size_t src_height = pitch_of(p->srcHeight, p->Height);
+
+    if (p->srcMemoryType == CU_MEMORYTYPE_ARRAY || p->dstMemoryType == CU_MEMORYTYPE_ARRAY) {
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    if (shape.dst_pitch < p->WidthInBytes || shape.src_pitch < p->WidthInBytes) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    for (size_t z = 0; z < p->Depth && result == CUDA_SUCCESS; z++) {
+        result = copy(side(p->dstMemoryType, p->dstDevice, p->dstHost, p->dstXInBytes, p->dstY,
+                           p->dstZ + z, shape.dst_pitch, dst_height),
+                      side(p->srcMemoryType, p->srcDevice, p->srcHost, p->srcXInBytes, p->srcY,
+                           p->srcZ + z, shape.src_pitch, src_height),
+                      shape, queue, waiting);
+    }
+    return result;
+}
+
+CUresult sim_copy_run(const CUDA_MEMCPY3D *work, struct sim_queue *queue)
+{
+    return copy_slices(work, queue, COPY_NODE);
+}
+
+static CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool is_sync)
 {
     struct sim_queue *queue;
     CUresult result = sim_enter_stream(stream, &queue);
@@ -209,19 +257,36 @@ static CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool is_sync)
     if (result != CUDA_SUCCESS || p == NULL) {
         return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_VALUE;
     }
-    if (p->srcMemoryType == CU_MEMORYTYPE_ARRAY || p->dstMemoryType == CU_MEMORYTYPE_ARRAY) {
-        return CUDA_ERROR_NOT_SUPPORTED;
+    if (queue->capture != NULL && !is_sync) {
+        struct sim_work work = {.type = CU_GRAPH_NODE_TYPE_MEMCPY, .copy = *p};
+        return sim_capture_work(queue, &work);
     }
-    struct shape shape = {p->WidthInBytes, p->Height, pitch_of(p->dstPitch, p->WidthInBytes),
-                          pitch_of(p->srcPitch, p->WidthInBytes)};
-    if (shape.dst_pitch < p->WidthInBytes || shape.src_pitch < p->WidthInBytes) {
-        return CUDA_ERROR_INVALID_VALUE;
+    return copy_slices(p, queue, is_sync ? COPY_SYNC : COPY_ASYNC);
+}
+
+static CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool is_sync)
+{
+    if (p == NULL) {
+        return copy_3d(NULL, stream, is_sync);
     }
-    return copy(side(p->dstMemoryType, p->dstDevice, p->dstHost, p->dstXInBytes, p->dstY, 0,
-                     shape.dst_pitch, 0),
-                side(p->srcMemoryType, p->srcDevice, p->srcHost, p->srcXInBytes, p->srcY, 0,
-                     shape.src_pitch, 0),
-                shape, queue, is_sync);
+    CUDA_MEMCPY3D volume = {.srcXInBytes = p->srcXInBytes,
+                            .srcY = p->srcY,
+                            .srcMemoryType = p->srcMemoryType,
+                            .srcHost = p->srcHost,
+                            .srcDevice = p->srcDevice,
+                            .srcArray = p->srcArray,
+                            .srcPitch = p->srcPitch,
+                            .dstXInBytes = p->dstXInBytes,
+                            .dstY = p->dstY,
+                            .dstMemoryType = p->dstMemoryType,
+                            .dstHost = p->dstHost,
+                            .dstDevice = p->dstDevice,
+                            .dstArray = p->dstArray,
+                            .dstPitch = p->dstPitch,
+                            .WidthInBytes = p->WidthInBytes,
+                            .Height = p->Height,
+                            .Depth = 1};
+    return copy_3d(&volume, stream, is_sync);
 }
 
 CUresult sim_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
@@ -237,31 +302,6 @@ CUresult sim_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
 CUresult sim_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
 {
     return copy_2d(pCopy, hStream, false);
-}
-
-static CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool is_sync)
-{
-    struct sim_queue *queue;
-    CUresult result = sim_enter_stream(stream, &queue);
-
-    if (result != CUDA_SUCCESS || p == NULL) {
-        return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_VALUE;
-    }
-    if (p->srcMemoryType == CU_MEMORYTYPE_ARRAY || p->dstMemoryType == CU_MEMORYTYPE_ARRAY) {
-        return CUDA_ERROR_NOT_SUPPORTED;
-    }
-    struct shape shape = {p->WidthInBytes, p->Height, pitch_of(p->dstPitch, p->WidthInBytes),
-                          pitch_of(p->srcPitch, p->WidthInBytes)};
-    size_t dst_height = pitch_of(p->dstHeight, p->Height);
-    size_t src_height = pitch_of(p->srcHeight, p->Height);
-    for (size_t z = 0; z < p->Depth && result == CUDA_SUCCESS; z++) {
-        result = copy(side(p->dstMemoryType, p->dstDevice, p->dstHost, p->dstXInBytes, p->dstY,
-                           p->dstZ + z, shape.dst_pitch, dst_height),
-                      side(p->srcMemoryType, p->srcDevice, p->srcHost, p->srcXInBytes, p->srcY,
-                           p->srcZ + z, shape.src_pitch, src_height),
-                      shape, queue, is_sync);
-    }
-    return result;
 }
 
 CUresult sim_cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)

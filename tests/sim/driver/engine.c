@@ -80,6 +80,7 @@ void sim_queue_reap(struct CUctx_st *context)
         slot_numbers[queue->slot] = queue->last_number;
         sim_op_drop(queue->tail);
         sim_clock_fini(&queue->clock);
+        free(queue->capture_nodes);
         free(queue);
     }
 }

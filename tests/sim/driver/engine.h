@@ -18,6 +18,7 @@
 #define SIM_MAX_RANGES 16
 
 struct CUctx_st;
+struct CUgraphNode_st;
 struct sim_block;
 
 /* size_bytes of each of rows rows, pitch_bytes apart. payload is where the bytes are, for blocks
@@ -83,6 +84,9 @@ struct sim_queue {
     bool is_legacy;
     bool is_orphan;
     struct sim_capture *capture;
+    /* In a capture: what the next node comes after. */
+    struct CUgraphNode_st **capture_nodes;
+    size_t capture_node_count;
     uint64_t last_number;
     struct sim_op *tail;
     struct sim_clock clock;

@@ -12,7 +12,7 @@
 #define EVENT_MAGIC 0x45564e54u
 
 /* mark is the recorded operation (held), NULL before the first record. capture_id: the record is
- * part of a capture and stands for no time; 0 when it is not. */
+ * part of a capture and stands for the nodes; 0 when it is not. */
 struct CUevent_st {
     unsigned magic;
     unsigned flags;
@@ -20,6 +20,8 @@ struct CUevent_st {
     struct sim_op *mark;
     struct sim_clock clock;
     unsigned long long capture_id;
+    CUgraphNode *capture_nodes;
+    size_t capture_node_count;
     struct CUevent_st *next;
     struct CUevent_st *older;
 };
@@ -73,6 +75,9 @@ static void clear(struct CUevent_st *event)
     sim_op_drop(event->mark);
     event->mark = NULL;
     event->capture_id = 0;
+    free(event->capture_nodes);
+    event->capture_nodes = NULL;
+    event->capture_node_count = 0;
     sim_clock_fini(&event->clock);
 }
 
@@ -102,6 +107,33 @@ static CUresult record(struct CUevent_st *event, struct sim_op *mark)
     return result;
 }
 
+/* In a capture the event stands for the nodes so far; an external one becomes a node itself. */
+static CUresult capture_record(struct CUevent_st *event, struct sim_queue *queue, unsigned flags)
+{
+    struct sim_work work = {.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD, .event = event};
+
+    if (flags == CU_EVENT_RECORD_EXTERNAL) {
+        return sim_capture_work(queue, &work);
+    }
+    clear(event);
+    if (queue->capture->status == CU_STREAM_CAPTURE_STATUS_INVALIDATED) {
+        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    }
+    event->capture_id = queue->capture->id;
+    event->capture_node_count = queue->capture_node_count;
+    event->capture_nodes = calloc(queue->capture_node_count + 1, sizeof(CUgraphNode));
+    for (size_t i = 0; i < queue->capture_node_count; i++) {
+        event->capture_nodes[i] = queue->capture_nodes[i];
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_event_record_run(CUevent event, struct sim_queue *queue)
+{
+    return is_event(event) ? record(event, sim_op_create(queue, "event record node"))
+                           : CUDA_ERROR_INVALID_HANDLE;
+}
+
 CUresult sim_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
 {
     struct CUctx_st *context;
@@ -118,9 +150,7 @@ CUresult sim_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned i
         return CUDA_ERROR_INVALID_HANDLE;
     }
     if (queue->capture != NULL) {
-        clear(hEvent);
-        hEvent->capture_id = queue->capture->id;
-        return sim_capture_add(queue);
+        return capture_record(hEvent, queue, flags);
     }
     result = sim_capture_refuse_implicit(queue);
     if (result != CUDA_SUCCESS) {
@@ -228,10 +258,7 @@ CUresult sim_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Fl
     }
     struct sim_capture *capture = sim_capture_of_id(hEvent->capture_id);
     if (capture != NULL) {
-        if (queue->capture == NULL) {
-            sim_capture_join(queue, capture);
-        }
-        return sim_capture_add(queue);
+        return sim_capture_join(queue, capture, hEvent->capture_nodes, hEvent->capture_node_count);
     }
     if (queue->capture != NULL) {
         /* Work from outside cannot be waited for inside a capture. */
@@ -239,7 +266,16 @@ CUresult sim_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Fl
             queue->capture->status = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
             return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
         }
-        return sim_capture_add(queue);
+        struct sim_work work = {.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT, .event = hEvent};
+        return Flags != 0 ? sim_capture_work(queue, &work) : CUDA_SUCCESS;
+    }
+    return sim_event_wait_run(hEvent, queue);
+}
+
+CUresult sim_event_wait_run(CUevent hEvent, struct sim_queue *queue)
+{
+    if (!is_event(hEvent)) {
+        return CUDA_ERROR_INVALID_HANDLE;
     }
     if (hEvent->mark == NULL) {
         return CUDA_SUCCESS;

@@ -5,6 +5,7 @@
 #include "config.h"
 #include "context.h"
 #include "sim_api.h"
+#include "work.h"
 
 #include <string.h>
 
@@ -27,7 +28,29 @@ static void run_fill(struct sim_op *op)
     }
 }
 
-static CUresult fill(CUdeviceptr dst, size_t pitch, uint64_t value, unsigned value_bytes,
+CUresult sim_set_run(const CUDA_MEMSET_NODE_PARAMS *work, struct sim_queue *queue)
+{
+    struct CUctx_st *context = queue->context;
+    struct sim_op *op = sim_op_create(queue, sim_call_name());
+
+    op->run = run_fill;
+    op->value = work->value;
+    op->value_bytes = work->elementSize;
+    op->delay_ns = sim_config.copy_ns;
+    sim_op_reach_rows(op, work->dst, work->width * work->elementSize, work->pitch, work->height,
+                      true);
+    if (op->is_broken) {
+        sim_op_drop(op);
+        return context->sticky;
+    }
+    if (op->ranges[0].block == NULL) {
+        sim_op_drop(op);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    return sim_submit(op);
+}
+
+static CUresult fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned value_bytes,
                      size_t width, size_t rows, CUstream stream)
 {
     struct sim_queue *queue;
@@ -40,22 +63,14 @@ static CUresult fill(CUdeviceptr dst, size_t pitch, uint64_t value, unsigned val
         (rows > 1 && pitch < width * value_bytes)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    struct CUctx_st *context = queue->context;
-    struct sim_op *op = sim_op_create(queue, sim_call_name());
-    op->run = run_fill;
-    op->value = value;
-    op->value_bytes = value_bytes;
-    op->delay_ns = sim_config.copy_ns;
-    sim_op_reach_rows(op, dst, width * value_bytes, pitch, rows, true);
-    if (op->is_broken) {
-        sim_op_drop(op);
-        return context->sticky;
-    }
-    if (op->ranges[0].block == NULL) {
-        sim_op_drop(op);
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    return sim_submit(op);
+    struct sim_work work = {.type = CU_GRAPH_NODE_TYPE_MEMSET,
+                            .set = {.dst = dst,
+                                    .pitch = pitch,
+                                    .value = value,
+                                    .elementSize = value_bytes,
+                                    .width = width,
+                                    .height = rows}};
+    return sim_work_submit(&work, queue);
 }
 
 CUresult sim_cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N)

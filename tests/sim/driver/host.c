@@ -4,6 +4,7 @@
 #include "capture.h"
 #include "context.h"
 #include "sim_api.h"
+#include "work.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -143,17 +144,9 @@ CUresult sim_cuMemHostGetFlags(unsigned int *pFlags, void *p)
     return CUDA_SUCCESS;
 }
 
-/* A host function or a stream callback, with what it is called with. */
-struct host_function {
-    CUhostFn function;
-    CUstreamCallback callback;
-    CUstream stream;
-    void *data;
-};
-
 static void run_host_function(struct sim_op *op)
 {
-    struct host_function *host = op->data;
+    struct sim_host_work *host = op->data;
 
     if (host->callback != NULL) {
         host->callback(host->stream, CUDA_SUCCESS, host->data);
@@ -167,37 +160,45 @@ static void drop_host_function(struct sim_op *op)
     free(op->data);
 }
 
-static CUresult submit_host_function(CUstream stream, struct host_function host, const char *name)
+CUresult sim_host_run(const struct sim_host_work *work, struct sim_queue *queue)
+{
+    struct sim_op *op = sim_op_create(queue, work->callback != NULL ? "cuStreamAddCallback"
+                                                                    : "cuLaunchHostFunc");
+
+    op->is_host_function = true;
+    op->run = run_host_function;
+    op->drop = drop_host_function;
+    op->data = malloc(sizeof(*work));
+    *(struct sim_host_work *)op->data = *work;
+    return sim_submit(op);
+}
+
+static CUresult submit_host_function(CUstream stream, struct sim_host_work host)
 {
     struct sim_queue *queue;
+    struct sim_work work = {.type = CU_GRAPH_NODE_TYPE_HOST, .host = host};
     CUresult result = sim_enter_stream(stream, &queue);
 
     if (result != CUDA_SUCCESS || (host.function == NULL && host.callback == NULL)) {
         return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_VALUE;
     }
-    struct sim_op *op = sim_op_create(queue, name);
-    op->is_host_function = true;
-    op->run = run_host_function;
-    op->drop = drop_host_function;
-    op->data = malloc(sizeof(host));
-    *(struct host_function *)op->data = host;
-    return sim_submit(op);
+    return sim_work_submit(&work, queue);
 }
 
 CUresult sim_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
 {
-    struct host_function host = {.function = fn, .data = userData};
+    struct sim_host_work host = {.function = fn, .data = userData};
 
-    return submit_host_function(hStream, host, "cuLaunchHostFunc");
+    return submit_host_function(hStream, host);
 }
 
 CUresult sim_cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData,
                                  unsigned int flags)
 {
-    struct host_function host = {.callback = callback, .stream = hStream, .data = userData};
+    struct sim_host_work host = {.callback = callback, .stream = hStream, .data = userData};
 
     if (flags != 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    return submit_host_function(hStream, host, "cuStreamAddCallback");
+    return submit_host_function(hStream, host);
 }

@@ -8,6 +8,7 @@
 #include "context.h"
 #include "module.h"
 #include "sim_api.h"
+#include "work.h"
 
 #include <string.h>
 
@@ -37,11 +38,10 @@ static bool find_arguments(const struct sim_kernel *kernel, void **params, void 
     return buffer != NULL || kernel->parameter_count == 0;
 }
 
-static void declare(struct sim_op *op, const struct sim_kernel *kernel, void **params, void **extra)
+static void declare(struct sim_op *op, const struct sim_kernel *kernel,
+                    const void *const *arguments)
 {
-    const void *arguments[SIM_MAX_PARAMETERS];
-
-    if (!find_arguments(kernel, params, extra, arguments)) {
+    if (arguments == NULL || kernel->parameter_count < 0) {
         return;
     }
     if (kernel->builtin != NULL) {
@@ -65,10 +65,21 @@ static void run_nothing(struct sim_op *op)
     (void)op;
 }
 
+CUresult sim_kernel_run(const struct sim_kernel_work *work, struct sim_queue *queue)
+{
+    struct sim_op *op = sim_op_create(queue, work->kernel->name);
+
+    op->delay_ns = sim_config.kernel_ns;
+    op->run = run_nothing;
+    declare(op, work->kernel, (const void *const *)work->arguments);
+    return sim_submit(op);
+}
+
 static CUresult launch(const struct sim_kernel *kernel, const unsigned grid[3],
                        const unsigned block[3], unsigned shared_bytes, CUstream stream,
                        void **params, void **extra)
 {
+    const void *arguments[SIM_MAX_PARAMETERS];
     struct sim_queue *queue;
     CUresult result = sim_enter_stream(stream, &queue);
 
@@ -80,11 +91,14 @@ static CUresult launch(const struct sim_kernel *kernel, const unsigned grid[3],
         block[2] > 64 || grid[1] > 65535 || grid[2] > 65535 || shared_bytes > 166912) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    struct sim_op *op = sim_op_create(queue, kernel->name);
-    op->delay_ns = sim_config.kernel_ns;
-    op->run = run_nothing;
-    declare(op, kernel, params, extra);
-    return sim_submit(op);
+    bool has_arguments = find_arguments(kernel, params, extra, arguments);
+    struct sim_work work = {.type = CU_GRAPH_NODE_TYPE_KERNEL,
+                            .kernel = {.kernel = kernel,
+                                       .grid = {grid[0], grid[1], grid[2]},
+                                       .block = {block[0], block[1], block[2]},
+                                       .shared_bytes = shared_bytes,
+                                       .arguments = has_arguments ? (void **)arguments : NULL}};
+    return sim_work_submit(&work, queue);
 }
 
 CUresult sim_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,

@@ -6,6 +6,7 @@
 #include "config.h"
 #include "context.h"
 #include "defect.h"
+#include "graph.h"
 #include "pool.h"
 #include "sim_api.h"
 #include "space.h"
@@ -98,6 +99,12 @@ CUresult sim_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int 
     return CUDA_SUCCESS;
 }
 
+/* Memory that belongs to no context and whose free waits for nothing. */
+static bool is_stream_ordered(const struct sim_block *block)
+{
+    return block->kind == SIM_BLOCK_POOL || block->kind == SIM_BLOCK_GRAPH;
+}
+
 /* Gives the memory back and ends the block. */
 static void release(struct sim_block *block)
 {
@@ -105,6 +112,8 @@ static void release(struct sim_block *block)
         munmap(block->payload, block->size_bytes);
     } else if (block->kind == SIM_BLOCK_POOL) {
         sim_pool_give(block);
+    } else if (block->kind == SIM_BLOCK_GRAPH) {
+        sim_graph_memory_end(block->graph_memory);
     } else if (block->kind == SIM_BLOCK_DEVICE) {
         sim_space_give(block->device, block->node.key, block->rounded_bytes);
     }
@@ -127,7 +136,7 @@ CUresult sim_cuMemFree_v2(CUdeviceptr dptr)
         return CUDA_ERROR_INVALID_VALUE;
     }
     block->is_freeing = true;
-    if (block->kind != SIM_BLOCK_POOL && !SIM_DEFECT(free_does_not_wait)) {
+    if (!is_stream_ordered(block) && !SIM_DEFECT(free_does_not_wait)) {
         sim_wait_context(context);
         if (block->context != context && block->context->is_active) {
             sim_wait_context(block->context);
@@ -146,7 +155,7 @@ void sim_memory_forget_context(struct CUctx_st *context)
 
     while (block != NULL) {
         struct sim_block *next = sim_block_next(block->node.key + 1);
-        if (block->context == context && block->kind != SIM_BLOCK_POOL) {
+        if (block->context == context && !is_stream_ordered(block)) {
             sim_access_forget(block, false);
             release(block);
         }
@@ -173,11 +182,25 @@ static CUresult enter_async(CUstream hStream, struct sim_queue **queue_out)
 {
     CUresult result = sim_enter_stream(hStream, queue_out);
 
-    /* Memory nodes of graphs are not there yet. */
-    if (result == CUDA_SUCCESS && (*queue_out)->capture != NULL) {
-        result = CUDA_ERROR_NOT_SUPPORTED;
-    }
     return result == CUDA_SUCCESS ? sim_capture_refuse_implicit(*queue_out) : result;
+}
+
+/* In a capture the graph will own the memory. */
+static CUresult allocate_node(CUdeviceptr *dptr, size_t bytesize, int device,
+                              struct sim_queue *queue)
+{
+    struct sim_work work = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC,
+                            .memory = sim_graph_memory_create(device, bytesize)};
+
+    if (work.memory == NULL) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    CUresult result = sim_capture_work(queue, &work);
+    if (result == CUDA_SUCCESS) {
+        *dptr = work.memory->address;
+    }
+    sim_graph_memory_drop(work.memory);
+    return result;
 }
 
 CUresult sim_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
@@ -187,6 +210,9 @@ CUresult sim_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStrea
 
     if (result != CUDA_SUCCESS || dptr == NULL || bytesize == 0) {
         return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_VALUE;
+    }
+    if (queue->capture != NULL) {
+        return allocate_node(dptr, bytesize, queue->context->device, queue);
     }
     return allocate_async(dptr, bytesize, sim_pool_of_device(queue->context->device), queue);
 }
@@ -199,6 +225,9 @@ CUresult sim_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemor
 
     if (result != CUDA_SUCCESS || dptr == NULL || bytesize == 0 || pool == NULL) {
         return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_VALUE;
+    }
+    if (queue->capture != NULL) {
+        return allocate_node(dptr, bytesize, pool->device, queue);
     }
     return allocate_async(dptr, bytesize, pool, queue);
 }
@@ -213,6 +242,36 @@ static void run_free(struct sim_op *op)
     release(block);
 }
 
+CUresult sim_block_free_in_order(struct sim_block *block, struct sim_queue *queue, const char *name)
+{
+    struct sim_op *op = sim_op_create(queue, name);
+
+    sim_op_own(op, block, false);
+    op->run = run_free;
+    block->is_freeing = true;
+    sim_op_hold(op);
+    CUresult result = sim_submit(op);
+    if (op->state != SIM_OP_DONE && block->pool != NULL) {
+        sim_pool_expect(block, op);
+    }
+    sim_op_drop(op);
+    return result;
+}
+
+/* In a capture only memory of a graph can be freed, and once. */
+static CUresult free_node(CUdeviceptr dptr, struct sim_queue *queue)
+{
+    struct sim_work work = {.type = CU_GRAPH_NODE_TYPE_MEM_FREE,
+                            .memory = sim_graph_memory_of(dptr)};
+
+    if (work.memory == NULL || work.memory->is_freed_by_graph) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    CUresult result = sim_capture_work(queue, &work);
+    work.memory->is_freed_by_graph |= result == CUDA_SUCCESS;
+    return result;
+}
+
 CUresult sim_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 {
     struct sim_queue *queue;
@@ -221,23 +280,16 @@ CUresult sim_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
     if (result != CUDA_SUCCESS) {
         return result;
     }
+    if (queue->capture != NULL) {
+        return free_node(dptr, queue);
+    }
     struct sim_block *block = sim_block_find(dptr);
     if (block == NULL || block->node.key != dptr ||
         (block->is_freeing && !SIM_DEFECT(blocks_are_freed_twice)) ||
         !sim_block_is_on_device(block)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    struct sim_op *op = sim_op_create(queue, "cuMemFreeAsync");
-    sim_op_own(op, block, false);
-    op->run = run_free;
-    block->is_freeing = true;
-    sim_op_hold(op);
-    result = sim_submit(op);
-    if (op->state != SIM_OP_DONE && block->pool != NULL) {
-        sim_pool_expect(block, op);
-    }
-    sim_op_drop(op);
-    return result;
+    return sim_block_free_in_order(block, queue, "cuMemFreeAsync");
 }
 
 CUresult sim_cuMemGetInfo_v2(size_t *free_out, size_t *total)

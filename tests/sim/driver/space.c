@@ -22,6 +22,9 @@ struct space {
 };
 
 static struct space spaces[SIM_MAX_DEVICES];
+static uint64_t reserved_base;
+static size_t reserved_span;
+static struct sim_ranges reserved;
 
 static char *map(size_t size, int protection)
 {
@@ -38,6 +41,23 @@ static char *map(size_t size, int protection)
 static uint64_t round_up(uint64_t value, uint64_t step)
 {
     return (value + step - 1) / step * step;
+}
+
+/* Some sixteen times a device's memory: programs reserve more than they fill. */
+static bool init_reserved(void)
+{
+    uint64_t start;
+    uint64_t size;
+    size_t most = (size_t)256 << 30;
+
+    reserved_span = sim_config.memory_bytes < most / 16 ? 16 * sim_config.memory_bytes : most;
+    char *addresses = map(reserved_span + SIM_CHUNK_BYTES, PROT_NONE);
+    if (addresses == NULL) {
+        return false;
+    }
+    reserved_base = round_up((uint64_t)addresses, SIM_CHUNK_BYTES);
+    sim_ranges_give(&reserved, reserved_base, reserved_span, 0, &start, &size);
+    return true;
 }
 
 bool sim_space_init(void)
@@ -57,7 +77,7 @@ bool sim_space_init(void)
         space->payload = (char *)round_up((uint64_t)payload, SIM_CHUNK_BYTES);
         sim_ranges_give(&space->chunks, space->base, space->span_bytes, 0, &start, &size);
     }
-    return true;
+    return init_reserved();
 }
 
 static bool take_chunks(struct space *space, size_t size, uint64_t *address_out)
@@ -128,6 +148,50 @@ void sim_space_give(int device, uint64_t address, size_t rounded_bytes)
     }
 }
 
+bool sim_space_reserve(size_t size_bytes, size_t alignment, uint64_t *address_out)
+{
+    uint64_t start;
+    uint64_t joined;
+    size_t size = size_bytes + (alignment > SIM_CHUNK_BYTES ? alignment : 0);
+
+    if (size < size_bytes || size > reserved_span || !sim_ranges_take(&reserved, size, &start)) {
+        return false;
+    }
+    *address_out = round_up(start, alignment);
+    uint64_t end = *address_out + size_bytes;
+    if (*address_out > start) {
+        sim_ranges_give(&reserved, start, *address_out - start, 0, &joined, &(uint64_t){0});
+    }
+    if (start + size > end) {
+        sim_ranges_give(&reserved, end, start + size - end, 0, &joined, &(uint64_t){0});
+    }
+    return true;
+}
+
+void sim_space_unreserve(uint64_t address, size_t size_bytes)
+{
+    uint64_t start;
+    uint64_t joined;
+
+    sim_ranges_give(&reserved, address, size_bytes, 0, &start, &joined);
+}
+
+bool sim_space_commit(int device, size_t size_bytes)
+{
+    struct space *space = &spaces[device];
+
+    if (size_bytes > space->total_bytes - space->used_bytes) {
+        return false;
+    }
+    space->used_bytes += size_bytes;
+    return true;
+}
+
+void sim_space_uncommit(int device, size_t size_bytes)
+{
+    spaces[device].used_bytes -= size_bytes;
+}
+
 size_t sim_space_free_bytes(int device)
 {
     return spaces[device].total_bytes - spaces[device].used_bytes;
@@ -145,7 +209,7 @@ int sim_space_device_of(uint64_t address)
             return i;
         }
     }
-    return -1;
+    return address - reserved_base < reserved_span ? 0 : -1;
 }
 
 char *sim_space_payload(uint64_t address)

@@ -20,7 +20,14 @@ bool sim_space_take(int device, size_t size_bytes, uint64_t *address_out, size_t
 void sim_space_give(int device, uint64_t address, size_t rounded_bytes);
 size_t sim_space_free_bytes(int device);
 size_t sim_space_total_bytes(int device);
-/* The device whose space holds the address, or -1; and where its payload lies. */
+/* Addresses alone, with nothing behind them, for memory that is counted and placed otherwise. */
+bool sim_space_reserve(size_t size_bytes, size_t alignment, uint64_t *address_out);
+void sim_space_unreserve(uint64_t address, size_t size_bytes);
+/* Counts memory that lies elsewhere as used. */
+bool sim_space_commit(int device, size_t size_bytes);
+void sim_space_uncommit(int device, size_t size_bytes);
+/* The device whose space holds the address, or -1 (0 for reserved addresses);
+ * and where its payload lies. */
 int sim_space_device_of(uint64_t address);
 char *sim_space_payload(uint64_t address);
 

@@ -103,8 +103,10 @@ CUresult sim_submit(struct sim_op *op)
     struct sim_queue *queue = op->queue;
     CUresult result = sim_capture_refuse_implicit(queue);
 
-    if (result == CUDA_SUCCESS && queue->capture != NULL && !SIM_DEFECT(captured_work_runs)) {
-        result = sim_capture_add(queue);
+    if (result == CUDA_SUCCESS && queue->capture != NULL) {
+        /* Nothing that does anything comes here; see sim_work_submit. */
+        struct sim_work nothing = {.type = CU_GRAPH_NODE_TYPE_EMPTY};
+        result = sim_capture_work(queue, &nothing);
         sim_op_drop(op);
         return result;
     }

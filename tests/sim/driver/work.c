@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#include "work.h"
+
+#include "capture.h"
+#include "graph.h"
+#include "module.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* One piece of memory: the pointers and behind them what they point to. */
+static void copy_arguments(struct sim_kernel_work *work)
+{
+    const struct sim_kernel *kernel = work->kernel;
+    void **from = work->arguments;
+    size_t count = kernel->parameter_count > 0 ? (size_t)kernel->parameter_count : 0;
+    size_t bytes = count * sizeof(void *);
+
+    if (from == NULL || count == 0) {
+        work->arguments = NULL;
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        bytes += (kernel->parameters[i].size_bytes + 15u) & ~(size_t)15;
+    }
+    work->arguments = calloc(1, bytes);
+    char *at = (char *)(work->arguments + count);
+    for (size_t i = 0; i < count; i++) {
+        work->arguments[i] = memcpy(at, from[i], kernel->parameters[i].size_bytes);
+        at += (kernel->parameters[i].size_bytes + 15u) & ~(size_t)15;
+    }
+}
+
+void sim_work_copy(struct sim_work *work, const struct sim_work *from)
+{
+    *work = *from;
+    switch (work->type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL: copy_arguments(&work->kernel); break;
+    case CU_GRAPH_NODE_TYPE_GRAPH: work->child = sim_graph_clone(from->child); break;
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+    case CU_GRAPH_NODE_TYPE_MEM_FREE: sim_graph_memory_hold(work->memory); break;
+    default: break;
+    }
+}
+
+void sim_work_fini(struct sim_work *work)
+{
+    switch (work->type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL: free(work->kernel.arguments); break;
+    case CU_GRAPH_NODE_TYPE_GRAPH: sim_graph_destroy(work->child); break;
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+    case CU_GRAPH_NODE_TYPE_MEM_FREE: sim_graph_memory_drop(work->memory); break;
+    default: break;
+    }
+}
+
+CUresult sim_work_run(const struct sim_work *work, struct sim_queue *queue)
+{
+    switch (work->type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL: return sim_kernel_run(&work->kernel, queue);
+    case CU_GRAPH_NODE_TYPE_MEMCPY: return sim_copy_run(&work->copy, queue);
+    case CU_GRAPH_NODE_TYPE_MEMSET: return sim_set_run(&work->set, queue);
+    case CU_GRAPH_NODE_TYPE_HOST: return sim_host_run(&work->host, queue);
+    case CU_GRAPH_NODE_TYPE_GRAPH: return sim_graph_run(work->child, queue);
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return sim_event_record_run(work->event, queue);
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return sim_event_wait_run(work->event, queue);
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC: return sim_graph_memory_alloc(work->memory, queue);
+    case CU_GRAPH_NODE_TYPE_MEM_FREE: return sim_graph_memory_free(work->memory, queue);
+    default: return CUDA_SUCCESS;
+    }
+}
+
+CUresult sim_work_submit(const struct sim_work *work, struct sim_queue *queue)
+{
+    if (queue->capture != NULL) {
+        return sim_capture_work(queue, work);
+    }
+    return sim_work_run(work, queue);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* Work: what a call puts into a stream, or a node into each launch of its graph. */
+#ifndef SIM_WORK_H
+#define SIM_WORK_H
+
+#include "context.h"
+
+struct sim_kernel;
+struct sim_graph_memory;
+
+struct sim_kernel_work {
+    const struct sim_kernel *kernel;
+    unsigned grid[3];
+    unsigned block[3];
+    unsigned shared_bytes;
+    void **arguments;
+};
+
+/* A host function, or a stream callback with its stream. */
+struct sim_host_work {
+    CUhostFn function;
+    CUstreamCallback callback;
+    CUstream stream;
+    void *data;
+};
+
+/* The member of the union that type says; events are those of both event nodes, memory that of an
+ * allocation or a free. */
+struct sim_work {
+    CUgraphNodeType type;
+    union {
+        struct sim_kernel_work kernel;
+        CUDA_MEMCPY3D copy;
+        CUDA_MEMSET_NODE_PARAMS set;
+        struct sim_host_work host;
+        CUgraph child;
+        CUevent event;
+        struct sim_graph_memory *memory;
+    };
+};
+
+/* A copy that owns arguments, child graph and memory; fini gives them up. */
+void sim_work_copy(struct sim_work *work, const struct sim_work *from);
+void sim_work_fini(struct sim_work *work);
+/* Puts it at the end of a queue that does not capture. */
+CUresult sim_work_run(const struct sim_work *work, struct sim_queue *queue);
+/* Puts it at the end of a queue, or into the capture that is going on there. */
+CUresult sim_work_submit(const struct sim_work *work, struct sim_queue *queue);
+
+/* The single kinds, each in the file of its calls. */
+CUresult sim_kernel_run(const struct sim_kernel_work *work, struct sim_queue *queue);
+CUresult sim_copy_run(const CUDA_MEMCPY3D *work, struct sim_queue *queue);
+CUresult sim_set_run(const CUDA_MEMSET_NODE_PARAMS *work, struct sim_queue *queue);
+CUresult sim_host_run(const struct sim_host_work *work, struct sim_queue *queue);
+CUresult sim_event_record_run(CUevent event, struct sim_queue *queue);
+CUresult sim_event_wait_run(CUevent event, struct sim_queue *queue);
+
+#endif
