@@ -2,6 +2,7 @@
 /* Where the loader enters. Almost nothing happens here: the library is in every child process of
  * the program, most of which never use CUDA. Nothing is taken down at the end either, since
  * destructors of other objects still free memory through the hooks. */
+#include "preload/loader.h"
 #include "preload/original.h"
 #include "process/process.h"
 
@@ -9,6 +10,7 @@ _Static_assert((int)CCA_ROW_HOOKS <= (int)CCA_COVERAGE_ROWS_MAX, "every row has 
 
 __attribute__((constructor)) static void load(void)
 {
+    cca_loader_start();
     cca_process_load();
     cca_process_name_coverage(cca_hook_names, CCA_ROW_HOOKS);
 }

@@ -2,7 +2,6 @@
 #include "preload/original.h"
 
 #include <dlfcn.h>
-#include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -13,8 +12,9 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "device/cuda_table.h"
+#include "preload/loader.h"
 
-enum { MODULES_MAX = 64, PATH_BYTES = 1024 };
+enum { MODULES_MAX = 64, KEPT_MAX = 32 };
 
 const char *const cca_hook_names[CCA_ROW_HOOKS] = {
 #define HOOK(name, door, action, since, params, args) [CCA_ROW_##name] = #name,
@@ -31,84 +31,54 @@ const char *cca_original_name(enum cca_row row)
     }
 }
 
-/* A loaded object; `path` is empty for the main program. `unloads`: how many objects the process
- * had unloaded when this one was seen. */
-struct object {
-    uintptr_t start, end;
-    uint64_t unloads;
-    char path[PATH_BYTES];
-};
-
-/* Which object to look for: the one around an address, or the n-th whose file name holds a text. */
-struct search {
-    uintptr_t addr;
-    const char *part;
-    int skip;
-    struct object *object;
-};
-
-static const char *file_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
-}
-
-static int match_object(struct dl_phdr_info *info, size_t size, void *user)
-{
-    (void)size;
-    struct search *search = user;
-    uintptr_t start = UINTPTR_MAX, end = 0;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-        if (segment->p_type == PT_LOAD) {
-            uintptr_t from = info->dlpi_addr + segment->p_vaddr;
-            start = from < start ? from : start;
-            end = from + segment->p_memsz > end ? from + segment->p_memsz : end;
-        }
-    }
-    const char *path = info->dlpi_name != NULL ? info->dlpi_name : "";
-    size_t length = strlen(path);
-    bool matches = search->part != NULL ? strstr(file_name(path), search->part) != NULL
-                                        : search->addr >= start && search->addr < end;
-    if (!matches || length >= PATH_BYTES || search->skip-- > 0) {
-        return 0;
-    }
-    search->object->start = start;
-    search->object->end = end;
-    search->object->unloads = info->dlpi_subs;
-    memcpy(search->object->path, path, length + 1);
-    return 1;
-}
-
-/* dl_iterate_phdr takes a lock that is held while the list of objects changes and never while an
- * object's constructors run, unlike that of dladdr. */
-static bool find_object_at(const void *addr, struct object *object_out)
-{
-    struct search search = {.addr = (uintptr_t)addr, .object = object_out};
-    return dl_iterate_phdr(match_object, &search) != 0;
-}
-
-static bool find_object_named(const char *part, int position, struct object *object_out)
-{
-    struct search search = {.part = part, .skip = position, .object = object_out};
-    return dl_iterate_phdr(match_object, &search) != 0;
-}
-
 /* The main program's own address for a function may be a jump slot that leads to us. */
-static bool is_genuine(void *found, struct object *owner_out)
+static bool is_genuine(void *found, struct cca_loader_object *owner_out)
 {
     static const char here;
-    return found != NULL && find_object_at(found, owner_out) && owner_out->path[0] != '\0' &&
+    return found != NULL && cca_loader_object_at(found, owner_out) && owner_out->path[0] != '\0' &&
            !((uintptr_t)&here >= owner_out->start && (uintptr_t)&here < owner_out->end);
 }
 
-/* Our pointers outlive a dlclose by the program. */
-static void keep_loaded(const struct object *owner)
+/* Where objects start that will never be unloaded. */
+static _Atomic uintptr_t kept[KEPT_MAX];
+
+static bool is_kept(uintptr_t owner)
 {
-    (void)dlopen(owner->path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+    for (int i = 0; i < KEPT_MAX; i++) {
+        uintptr_t start = atomic_load_explicit(&kept[i], memory_order_acquire);
+        if (start == owner || start == 0) {
+            return start == owner;
+        }
+    }
+    return false;
 }
 
-static void *look_up_in(const struct object *object, const char *name, struct object *owner_out)
+/* Our pointers outlive a dlclose by the program. */
+static void keep_loaded(const struct cca_loader_object *owner)
+{
+    if (dlopen(owner->path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE) == NULL) {
+        return;
+    }
+    for (int i = 0; i < KEPT_MAX; i++) {
+        uintptr_t none = 0;
+        if (atomic_compare_exchange_strong(&kept[i], &none, owner->start) || none == owner->start) {
+            return;
+        }
+    }
+}
+
+/* Where only one object defines the name, and stays loaded: the loader need not be asked. It may be
+ * waited for in vain, since a thread that loads a plug-in holds its lock, too, while a constructor
+ * there waits for this thread. */
+static void *look_up_sole(const char *name)
+{
+    uintptr_t owner = 0;
+    void *found = cca_loader_sole_definition(name, &owner);
+    return found != NULL && is_kept(owner) ? found : NULL;
+}
+
+static void *look_up_in(const struct cca_loader_object *object, const char *name,
+                        struct cca_loader_object *owner_out)
 {
     void *handle = dlopen(object->path, RTLD_LAZY | RTLD_NOLOAD);
     if (handle == NULL) {
@@ -123,7 +93,7 @@ static void *look_up_in(const struct object *object, const char *name, struct ob
     return is_good ? found : NULL;
 }
 
-static void *look_up_next(const char *name, struct object *owner_out)
+static void *look_up_next(const char *name, struct cca_loader_object *owner_out)
 {
     void *found = dlsym(RTLD_NEXT, name);
     if (!is_genuine(found, owner_out)) {
@@ -136,9 +106,9 @@ static void *look_up_next(const char *name, struct object *owner_out)
 /* As the dynamic linker would have bound the caller's reference without us: what is loaded at
  * program start meets the definitions behind ours, another interposer's included; a library that
  * came in later with a runtime of its own meets that one. */
-static CCA_NOINLINE void *look_up_runtime(const struct object *caller, const char *name)
+static CCA_NOINLINE void *look_up_runtime(const struct cca_loader_object *caller, const char *name)
 {
-    struct object owner;
+    struct cca_loader_object owner;
     void *found = NULL;
     if (caller->path[0] != '\0') {
         found = look_up_in(caller, name, &owner);
@@ -146,18 +116,17 @@ static CCA_NOINLINE void *look_up_runtime(const struct object *caller, const cha
     if (found == NULL) {
         found = look_up_next(name, &owner);
     }
-    struct object runtime;
-    for (int i = 0; found == NULL && find_object_named("libcudart.so", i, &runtime); i++) {
+    struct cca_loader_object runtime;
+    for (int i = 0; found == NULL && cca_loader_object_named("libcudart.so", i, &runtime); i++) {
         found = look_up_in(&runtime, name, &owner);
     }
     return found;
 }
 
-/* An object that called us; `start`, `end` and `path_hash` are written once, before `module_count`
- * covers the entry. */
+/* An object that called us; all but the atomics is written once, before `module_count` covers the
+ * entry. */
 struct module {
-    uintptr_t start, end;
-    uint64_t path_hash;
+    struct cca_loader_object object;
     _Atomic uint64_t unloads; /* seen at its place when the process had unloaded so many objects */
     _Atomic(void *) functions[CCA_ROWS];
 };
@@ -166,61 +135,54 @@ static struct module modules[MODULES_MAX];
 static _Atomic int module_count;
 static pthread_mutex_t module_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static int read_unloads(struct dl_phdr_info *info, size_t size, void *user)
+/* A plug-in that replaces another is often mapped at the same place: its entry in the loader may
+ * even be the same memory, but not its name. Where the loader does not show its entry, ours holds
+ * only as long as nothing was unloaded since the object was seen there. */
+static bool is_there(struct module *module, uintptr_t at, const struct cca_loader_glance *glance)
 {
-    (void)size;
-    *(uint64_t *)user = info->dlpi_subs;
-    return 1;
+    const struct cca_loader_object *object = &module->object;
+    if (glance->map == NULL) {
+        return at >= object->start && at < object->end &&
+               atomic_load_explicit(&module->unloads, memory_order_acquire) == glance->unloads;
+    }
+    return object->map == glance->map && object->start == glance->start &&
+           object->end == glance->end && strcmp(object->path, glance->path) == 0;
 }
 
-/* A plug-in that replaces another is often mapped at the same place: an entry holds only as long as
- * nothing was unloaded since its object was seen there. */
 static struct module *find_module(const void *addr)
 {
-    uintptr_t at = (uintptr_t)addr;
-    uint64_t unloads = 0;
-    (void)dl_iterate_phdr(read_unloads, &unloads);
+    struct cca_loader_glance glance;
+    if (!cca_loader_glance_at(addr, &glance)) {
+        return NULL;
+    }
     for (int i = atomic_load_explicit(&module_count, memory_order_acquire) - 1; i >= 0; i--) {
-        struct module *module = &modules[i];
-        if (at >= module->start && at < module->end &&
-            atomic_load_explicit(&module->unloads, memory_order_acquire) == unloads) {
-            return module;
+        if (is_there(&modules[i], (uintptr_t)addr, &glance)) {
+            return &modules[i];
         }
     }
     return NULL;
 }
 
-static uint64_t hash_text(const char *text)
-{
-    uint64_t hash = 0xcbf29ce484222325;
-    for (; *text != '\0'; text++) {
-        hash = (hash ^ (unsigned char)*text) * 0x100000001b3;
-    }
-    return hash;
-}
-
 /* Under the lock. */
-static struct module *find_or_add_module(const struct object *object)
+static struct module *find_or_add_module(const struct cca_loader_object *object)
 {
-    uint64_t hash = hash_text(object->path);
     int count = atomic_load_explicit(&module_count, memory_order_relaxed);
     for (int i = 0; i < count; i++) {
-        if (modules[i].start == object->start && modules[i].end == object->end &&
-            modules[i].path_hash == hash) {
+        const struct cca_loader_object *known = &modules[i].object;
+        if (known->map == object->map && known->start == object->start &&
+            known->end == object->end && strcmp(known->path, object->path) == 0) {
             return &modules[i];
         }
     }
     if (count == MODULES_MAX) {
         return NULL;
     }
-    modules[count].start = object->start;
-    modules[count].end = object->end;
-    modules[count].path_hash = hash;
+    modules[count].object = *object;
     atomic_store_explicit(&module_count, count + 1, memory_order_release);
     return &modules[count];
 }
 
-static void remember(const struct object *caller, enum cca_row row, void *found)
+static void remember(const struct cca_loader_object *caller, enum cca_row row, void *found)
 {
     /* Tried only: a forked child may inherit the lock taken, and then does without the cache. */
     if (pthread_mutex_trylock(&module_lock) != 0) {
@@ -236,12 +198,15 @@ static void remember(const struct object *caller, enum cca_row row, void *found)
 
 static CCA_COLD void *resolve_runtime(enum cca_row row, const void *caller)
 {
-    struct object object;
-    bool is_known = find_object_at(caller, &object);
+    struct cca_loader_object object;
+    bool is_known = cca_loader_object_at(caller, &object);
     if (!is_known) {
         object.path[0] = '\0';
     }
-    void *found = look_up_runtime(&object, cca_original_name(row));
+    void *found = look_up_sole(cca_original_name(row));
+    if (found == NULL) {
+        found = look_up_runtime(&object, cca_original_name(row));
+    }
     if (found != NULL && is_known) {
         remember(&object, row, found);
     }
@@ -274,11 +239,17 @@ static void *driver_handle(bool may_load)
 
 static CCA_COLD void *resolve_driver(const char *name)
 {
-    struct object owner;
-    void *found = look_up_next(name, &owner);
+    struct cca_loader_object owner;
+    void *found = look_up_sole(name);
+    if (found == NULL) {
+        found = look_up_next(name, &owner);
+    }
     if (found == NULL) {
         void *handle = driver_handle(true);
         found = handle != NULL ? dlsym(handle, name) : NULL;
+        if (is_genuine(found, &owner)) {
+            keep_loaded(&owner);
+        }
     }
     return found;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Finds the genuine CUDA functions without meeting ourselves. Answers are cached for ever: what was
- * found stays loaded. Thread-safe; only the first look-up of a caller or a name enters the loader
- * (and may use malloc there). No CUDA header is needed here. */
+ * found stays loaded. Thread-safe; only a first look-up enters the loader (and may use malloc
+ * there), and not even that once its one possible answer is known: see loader.h. No CUDA header is
+ * needed here. */
 #ifndef CCA_PRELOAD_ORIGINAL_H
 #define CCA_PRELOAD_ORIGINAL_H
 

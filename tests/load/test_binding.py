@@ -43,6 +43,23 @@ class Binding(unittest.TestCase):
         self.assertIn('plugin12.so 12012 12012', output)
         self.assertIn('plugin13.so 13013 13013', output)
 
+    def test_a_plugin_that_holds_a_runtime_reaches_that_one(self):
+        command = [part('unlinked')] + [part(f'libplugin{name}.so') for name in ('12', 'own')]
+        native = run(command)
+        self.assertIn('pluginown.so 55055 55055', native[1])
+        status, output = run(command, LIBRARY)
+        self.assertEqual((status, output.replace('stays', 'goes')), native)
+
+    def test_a_constructor_may_wait_for_a_thread_that_calls(self):
+        """The thread must not need the loader, which the loading thread keeps busy."""
+        output = self.same('linked12', 'starter')
+        self.assertIn('pluginstarter.so 12012 12012', output)
+
+    def test_forked_children_may_load_libraries(self):
+        native = run([part('forker'), part('libplugin12.so')])
+        self.assertEqual(native, (0, 'every child loaded it\n'))
+        self.assertEqual(run([part('forker'), part('libplugin12.so')], LIBRARY), native)
+
     def test_two_releases_live_side_by_side(self):
         for program in ('linked12', 'linked13'):
             for plugins in (['12', '13'], ['13', '12', '13']):
