@@ -18,8 +18,9 @@ enum {
 };
 
 /* Codes after which cuda.h says that the process must be relaunched, and those which say that the
- * driver, the device or the context does not exist any more. An invalid handle or an invalid current
- * context is a mistake of that one call, perhaps the program's: later calls are not told so. */
+ * driver, the device or the context does not exist any more. An invalid handle or an invalid
+ * current context is a mistake of that one call, perhaps the program's: later calls are not told
+ * so. */
 static bool is_fatal(int raw)
 {
     switch (raw) {
