@@ -7,6 +7,7 @@
 #include "alloc/device_call.h"
 #include "alloc/fence.h"
 #include "alloc/ladder.h"
+#include "alloc/private_pool.h"
 #include "alloc/stream_use.h"
 #include "alloc/verify.h"
 #include "base/check.h"
@@ -207,10 +208,32 @@ static struct cca_status state_status(const struct cca_heap *heap)
     return (struct cca_status){heap->state == CCA_HEAP_DEAD ? CCA_FATAL : CCA_UNSUPPORTED, 0};
 }
 
-static struct cca_status alloc_locked(struct cca_heap *heap, const struct cca_request *request,
-                                      struct cca_block **block_out)
+/* Out of the cache, else by the ladder. The pool is held meanwhile, as the ladder may drop the
+ * lock.
+ */
+static struct cca_status serve(struct cca_heap *heap, const struct cca_request *request,
+                               struct cca_block **block_out)
 {
     const struct cca_policy *policy = &heap->allocator->policy;
+    size_t rounded = cca_policy_round(policy, request->bytes);
+    cca_heap_count_search(heap, policy, request, rounded);
+    *block_out = cca_heap_take_cached(heap, policy, request, rounded, cca_clock_ns());
+    if (*block_out != NULL) {
+        return cca_status_ok();
+    }
+    if (request->pool == NULL) {
+        return cca_ladder_climb(heap, request, rounded, block_out);
+    }
+    request->pool->holders++;
+    struct cca_status status = cca_ladder_climb(heap, request, rounded, block_out);
+    request->pool->holders--;
+    cca_private_pool_sweep(heap);
+    return status;
+}
+
+static struct cca_status alloc_locked(struct cca_heap *heap, struct cca_request *request,
+                                      struct cca_block **block_out)
+{
     if (heap->state != CCA_HEAP_UP) {
         return state_status(heap);
     }
@@ -229,11 +252,10 @@ static struct cca_status alloc_locked(struct cca_heap *heap, const struct cca_re
             return state_status(heap);
         }
     }
-    size_t rounded = cca_policy_round(policy, request->bytes);
-    cca_heap_count_search(heap, policy, rounded);
-    *block_out = cca_heap_take_cached(heap, policy, request, rounded, cca_clock_ns());
-    return *block_out != NULL ? cca_status_ok()
-                              : cca_ladder_climb(heap, request, rounded, block_out);
+    if (!cca_list_is_empty(&heap->routes)) {
+        request->pool = cca_private_pool_route(heap, request);
+    }
+    return serve(heap, request, block_out);
 }
 
 struct cca_status cca_allocator_alloc(struct cca_allocator *allocator, struct cca_heap *heap,
@@ -243,8 +265,10 @@ struct cca_status cca_allocator_alloc(struct cca_allocator *allocator, struct cc
         return (struct cca_status){CCA_UNSUPPORTED, 0};
     }
     struct cca_block *block = NULL;
+    struct cca_request routed = *request;
+    routed.pool = NULL;
     cca_lock_take(&heap->lock);
-    struct cca_status status = alloc_locked(heap, request, &block);
+    struct cca_status status = alloc_locked(heap, &routed, &block);
     if (status.kind == CCA_OK) {
         uint64_t addr = block->addr;
         if (publish(heap, block, block->alloc_time_ns)) {
@@ -280,7 +304,9 @@ static void free_locked(struct cca_allocator *allocator, struct cca_heap *heap,
     struct cca_stream_use *uses = cca_stream_use_detach(block);
     cca_heap_request_free(heap, block, request, cca_clock_ns());
     if (request->key != CCA_KEY_READY && !is_stopped) {
-        if (!cca_stream_use_defer(heap, block, uses, request->key)) {
+        if (uses != NULL && heap->captures > 0) {
+            cca_stream_use_put_off(heap, block, uses, request->key);
+        } else if (!cca_stream_use_defer(heap, block, uses, request->key)) {
             cca_heap_complete_free(heap, block, request->key, cca_clock_ns());
             cca_ladder_hold_cache_limit(heap);
         }
@@ -436,9 +462,7 @@ void cca_allocator_stream_ends(struct cca_allocator *allocator, struct cca_heap 
 {
     (void)allocator;
     cca_lock_take(&heap->lock);
-    if (heap->state == CCA_HEAP_UP &&
-        (cca_block_pool_lower_bound(&heap->pools[0], stream, 0) != NULL ||
-         cca_block_pool_lower_bound(&heap->pools[1], stream, 0) != NULL)) {
+    if (heap->state == CCA_HEAP_UP && cca_heap_holds_key(heap, stream)) {
         cca_fence_rekey(heap, stream);
     }
     cca_lock_drop(&heap->lock);

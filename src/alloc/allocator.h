@@ -26,12 +26,15 @@ struct cca_heap;
 typedef uint64_t cca_key;
 #define CCA_KEY_READY ((cca_key)UINT64_MAX)
 
+struct cca_private_pool;
+
 struct cca_request {
     enum cca_api api;
     size_t bytes; /* alloc only */
     cca_key key;  /* the stream, or CCA_KEY_READY for the calls without one */
     uint32_t stack;
     uint32_t thread;
+    struct cca_private_pool *pool; /* set by the allocator */
 };
 
 enum cca_free_result {
@@ -103,6 +106,45 @@ bool cca_allocator_capture_was_seen(const struct cca_allocator *allocator);
  * of another stream (or the free of a block of cca_my_malloc) is not complete before what that
  * stream was given until the free. Memory that is not ours is ignored. */
 void cca_allocator_record_stream(struct cca_allocator *allocator, uint64_t addr, cca_key stream);
+
+/* Private pools. A pool is known by its id, of which one part is 0: a graph capture's, or a
+ * handle's of the user. It lives while it is retained or holds memory; once nobody retains it, its
+ * idle segments go back with all others. */
+struct cca_pool_id {
+    uint64_t capture, handle;
+};
+
+enum cca_pool_flags {
+    CCA_POOL_USE_ON_OOM = 1, /* others may borrow its free blocks before they fail */
+    CCA_POOL_NO_SPLIT = 2    /* blocks are handed out whole */
+};
+
+/* Which requests a scope takes: those on a stream that is being captured, on a stream, or of a
+ * thread. While a capture is open on a heap nothing of it waits, records or asks the device about
+ * events, nothing goes back to the driver, and frees of blocks used on other streams are put off.
+ */
+struct cca_pool_scope {
+    enum { CCA_SCOPE_CAPTURE, CCA_SCOPE_STREAM, CCA_SCOPE_THREAD } kind;
+    cca_key stream;
+    uint32_t thread;
+};
+
+/* One more who needs the pool, which is made when there is none of that id. -EINVAL, -ENOMEM. */
+int cca_allocator_pool_retain(struct cca_allocator *allocator, struct cca_heap *heap,
+                              struct cca_pool_id id, unsigned flags) CCA_MUST_CHECK;
+/* One less. -ENOENT; -EBUSY: a scope is open, which needs it. */
+int cca_allocator_pool_release(struct cca_allocator *allocator, struct cca_heap *heap,
+                               struct cca_pool_id id) CCA_MUST_CHECK;
+
+/* Opens a scope, which retains the pool: the end of the scope does not release it, the destruction
+ * of the graph does. Of open scopes the newest that takes a request counts. A second one for the
+ * same pool is refused: -EEXIST. -EINVAL, -ENOMEM. */
+int cca_allocator_pool_begin(struct cca_allocator *allocator, struct cca_heap *heap,
+                             struct cca_pool_id id,
+                             const struct cca_pool_scope *scope) CCA_MUST_CHECK;
+/* -ENOENT: none is open. */
+int cca_allocator_pool_end(struct cca_allocator *allocator, struct cca_heap *heap,
+                           struct cca_pool_id id) CCA_MUST_CHECK;
 
 /* The stream is about to be destroyed: what is keyed to it becomes READY once its work is over. */
 void cca_allocator_stream_ends(struct cca_allocator *allocator, struct cca_heap *heap,

@@ -58,7 +58,8 @@ struct cca_segment {
     struct cca_block *first; /* block at its start */
     uint64_t addr;
     size_t bytes;
-    cca_key key; /* what it was obtained for */
+    cca_key key;                   /* what it was obtained for */
+    struct cca_private_pool *pool; /* NULL: the default one */
     uint64_t alloc_time_ns;
     uint32_t stack;
     bool is_small;

@@ -376,7 +376,9 @@ static const bool is_fence_left_out = false;
 
 void cca_fence_block(struct cca_heap *heap, struct cca_block *block, bool waits)
 {
-    if (is_fence_left_out) {
+    if (heap->captures > 0) {
+        set_aside(heap, block);
+    } else if (is_fence_left_out) {
         cca_heap_complete_free(heap, block, CCA_KEY_READY, cca_clock_ns());
     } else if (waits) {
         (heap->device.has_context_events ? wait_for_block : wait_for_context)(heap, block);
@@ -413,6 +415,9 @@ static struct cca_fence *queue_rekey(struct cca_heap *heap, cca_key key)
 
 void cca_fence_rekey(struct cca_heap *heap, cca_key key)
 {
+    if (heap->captures > 0) {
+        return; /* the blocks keep their key; the next reclaim covers them */
+    }
     if (heap->device.has_context_events) {
         (void)queue_rekey(heap, key);
     } /* else a stream's blocks wait for the next free or call that waits for the context */
@@ -431,8 +436,8 @@ static bool streams_hold_free_blocks(const struct cca_heap *heap)
 
 bool cca_fence_reclaim(struct cca_heap *heap)
 {
-    if (!heap->rekeys || heap->is_reclaiming || !heap->device.has_context_events ||
-        !streams_hold_free_blocks(heap)) {
+    if (!heap->rekeys || heap->is_reclaiming || heap->captures > 0 ||
+        !heap->device.has_context_events || !streams_hold_free_blocks(heap)) {
         return false;
     }
     uint64_t generation = heap->generation;
@@ -479,7 +484,7 @@ static void fence_set_aside(struct cca_heap *heap)
 
 void cca_fence_poll(struct cca_heap *heap, int max)
 {
-    if (heap->is_polling || heap->state != CCA_HEAP_UP ||
+    if (heap->is_polling || heap->state != CCA_HEAP_UP || heap->captures > 0 ||
         cca_gate_is_closed(&heap->allocator->gate)) {
         return;
     }
@@ -523,7 +528,7 @@ void cca_fence_pause(struct cca_heap *heap, uint64_t *pause_us)
 struct cca_proof cca_fence_prove(struct cca_heap *heap)
 {
     struct cca_proof proof = {.before_seq = heap->frees + 1};
-    if (heap->device.has_context_events) {
+    if (heap->captures == 0 && heap->device.has_context_events) {
         struct cca_fence *fence = queue_rekey(heap, CCA_KEY_READY);
         proof.id = fence == NULL ? 0 : fence->id;
     }

@@ -3,6 +3,7 @@
 
 #include "alloc/allocator_internal.h"
 #include "alloc/fence.h"
+#include "alloc/private_pool.h"
 #include "alloc/stream_use.h"
 #include "base/check.h"
 #include "base/clock.h"
@@ -27,6 +28,8 @@ void cca_heap_init(struct cca_heap *heap, struct cca_allocator *allocator, int o
     cca_list_init(&heap->unfenced);
     cca_list_init(&heap->use_queues);
     cca_list_init(&heap->idle_use_events);
+    cca_list_init(&heap->deferred);
+    cca_private_pools_init(heap);
     cca_pool_init(&heap->block_records, sizeof(struct cca_block));
     cca_pool_init(&heap->segment_records, sizeof(struct cca_segment));
     cca_pool_init(&heap->fence_records, sizeof(struct cca_fence));
@@ -51,6 +54,8 @@ void cca_heap_fini(struct cca_heap *heap)
     cca_pool_fini(&heap->use_records);
     cca_pool_fini(&heap->use_event_records);
     cca_pool_fini(&heap->use_queue_records);
+    cca_pool_fini(&heap->private_pool_records);
+    cca_pool_fini(&heap->route_records);
 }
 
 struct cca_event cca_heap_event(enum cca_event_kind kind, const struct cca_request *request,
@@ -85,13 +90,19 @@ static unsigned segment_flags(const struct cca_segment *segment)
 
 static struct cca_block_pool *pool_of(struct cca_heap *heap, const struct cca_segment *segment)
 {
-    return &heap->pools[segment->is_small];
+    return cca_heap_pool(heap, segment->pool, segment->is_small);
+}
+
+static uint16_t pool_number(const struct cca_segment *segment)
+{
+    return segment->pool == NULL ? 0 : segment->pool->number;
 }
 
 /* Facts about a block that alloc and free events share. */
 static void describe_block(struct cca_event *event, const struct cca_block *block)
 {
     event->flags |= segment_flags(block->segment) | (block->was_oversize ? CCA_EVENT_OVERSIZE : 0);
+    event->pool = pool_number(block->segment);
     event->addr = block->addr;
     event->requested_bytes = block->requested_bytes;
     event->block_bytes = block->bytes;
@@ -131,7 +142,9 @@ static void hand_out(struct cca_heap *heap, struct cca_block *block,
 static size_t cut(struct cca_heap *heap, const struct cca_policy *policy, struct cca_block *block,
                   size_t rounded, cca_key key)
 {
-    if (!cca_policy_should_split(policy, block->bytes, rounded)) {
+    const struct cca_private_pool *pool = block->segment->pool;
+    if (!cca_policy_should_split(policy, block->bytes, rounded) ||
+        (pool != NULL && pool->no_split)) {
         return 0;
     }
     struct cca_block *rest = cca_pool_take(&heap->block_records);
@@ -145,19 +158,21 @@ static size_t cut(struct cca_heap *heap, const struct cca_policy *policy, struct
     return rest->bytes;
 }
 
-void cca_heap_count_search(struct cca_heap *heap, const struct cca_policy *policy, size_t rounded)
+void cca_heap_count_search(struct cca_heap *heap, const struct cca_policy *policy,
+                           const struct cca_request *request, size_t rounded)
 {
     if (heap->limit_bytes != CCA_NO_LIMIT && policy->gc_threshold > 0) {
-        heap->pools[cca_policy_is_small(rounded)].searches++;
+        cca_heap_pool(heap, request->pool, cca_policy_is_small(rounded))->searches++;
     }
 }
 
-struct cca_block *cca_heap_take_cached(struct cca_heap *heap, const struct cca_policy *policy,
-                                       const struct cca_request *request, size_t rounded,
-                                       uint64_t now_ns)
+/* Best fit of one pool. */
+static struct cca_block *take_from(struct cca_heap *heap, struct cca_block_pool *pool,
+                                   const struct cca_policy *policy,
+                                   const struct cca_request *request, size_t rounded,
+                                   uint64_t now_ns)
 {
-    struct cca_block *block = cca_block_pool_take(&heap->pools[cca_policy_is_small(rounded)],
-                                                  policy, request->key, rounded);
+    struct cca_block *block = cca_block_pool_take(pool, policy, request->key, rounded);
     if (block == NULL) {
         return NULL;
     }
@@ -165,6 +180,31 @@ struct cca_block *cca_heap_take_cached(struct cca_heap *heap, const struct cca_p
     size_t rest_bytes = cut(heap, policy, block, rounded, block->key);
     hand_out(heap, block, request, was_split, rest_bytes, CCA_EVENT_HIT, now_ns);
     return block;
+}
+
+struct cca_block *cca_heap_take_cached(struct cca_heap *heap, const struct cca_policy *policy,
+                                       const struct cca_request *request, size_t rounded,
+                                       uint64_t now_ns)
+{
+    struct cca_block_pool *pool = cca_heap_pool(heap, request->pool, cca_policy_is_small(rounded));
+    return take_from(heap, pool, policy, request, rounded, now_ns);
+}
+
+struct cca_block *cca_heap_borrow(struct cca_heap *heap, const struct cca_policy *policy,
+                                  const struct cca_request *request, size_t rounded,
+                                  uint64_t now_ns)
+{
+    CCA_LIST_EACH (link, &heap->private_pools) {
+        struct cca_private_pool *lender = CCA_LIST_ENTRY(link, struct cca_private_pool, link);
+        struct cca_block_pool *pool = &lender->pools[cca_policy_is_small(rounded)];
+        struct cca_block *block = lender->use_on_oom
+                                      ? take_from(heap, pool, policy, request, rounded, now_ns)
+                                      : NULL;
+        if (block != NULL) {
+            return block;
+        }
+    }
+    return NULL;
 }
 
 /* A segment record with its one block, linked into the heap; NULL when memory is refused. */
@@ -196,6 +236,7 @@ static void report_segment(struct cca_heap *heap, enum cca_event_kind kind,
 {
     struct cca_event event = cca_heap_event(kind, request, now_ns);
     event.flags = segment_flags(segment) | (segment->was_oversize ? CCA_EVENT_OVERSIZE : 0);
+    event.pool = pool_number(segment);
     event.addr = segment->addr;
     event.requested_bytes = event.block_bytes = segment->bytes;
     event.stream = segment->key == CCA_KEY_READY ? 0 : segment->key;
@@ -216,6 +257,10 @@ struct cca_block *cca_heap_add_segment(struct cca_heap *heap, const struct cca_p
     struct cca_segment *segment = block->segment;
     segment->is_small = cca_policy_is_small(rounded);
     segment->was_oversize = cca_policy_is_oversize(policy, bytes);
+    if (request->pool != NULL) {
+        segment->pool = request->pool;
+        segment->pool->segments++;
+    }
     cca_segment_map_insert(&heap->allocator->segments, segment);
     report_segment(heap, CCA_EVENT_SEGMENT_ALLOC, segment, request, took_ns, now_ns);
 
@@ -333,10 +378,11 @@ static struct cca_block *find_keyed(struct cca_block_pool *pool, cca_key key, ui
     return NULL;
 }
 
-void cca_heap_rekey(struct cca_heap *heap, cca_key key, uint64_t before_seq, uint64_t now_ns)
+static void rekey_pools(struct cca_heap *heap, struct cca_block_pool *pools, cca_key key,
+                        uint64_t before_seq, uint64_t now_ns)
 {
     for (int small = 0; small < 2; small++) {
-        struct cca_block_pool *pool = &heap->pools[small];
+        struct cca_block_pool *pool = &pools[small];
         struct cca_block *block;
         while ((block = find_keyed(pool, key, before_seq)) != NULL) {
             bool was_split = cca_block_is_split(block);
@@ -353,6 +399,24 @@ void cca_heap_rekey(struct cca_heap *heap, cca_key key, uint64_t before_seq, uin
     }
 }
 
+void cca_heap_rekey(struct cca_heap *heap, cca_key key, uint64_t before_seq, uint64_t now_ns)
+{
+    rekey_pools(heap, heap->pools, key, before_seq, now_ns);
+    CCA_LIST_EACH (link, &heap->private_pools) {
+        struct cca_private_pool *pool = CCA_LIST_ENTRY(link, struct cca_private_pool, link);
+        rekey_pools(heap, pool->pools, key, before_seq, now_ns);
+    }
+}
+
+/* A segment leaves the books of its private pool. */
+static void leave_pool(struct cca_segment *segment)
+{
+    if (segment->pool != NULL) {
+        segment->pool->segments--;
+        segment->pool = NULL;
+    }
+}
+
 void cca_heap_detach_segment(struct cca_heap *heap, struct cca_segment *segment, uint64_t now_ns,
                              struct cca_list *out)
 {
@@ -361,6 +425,7 @@ void cca_heap_detach_segment(struct cca_heap *heap, struct cca_segment *segment,
     report_segment(heap, CCA_EVENT_SEGMENT_FREE, segment, NULL, 0, now_ns);
     cca_block_pool_remove(pool_of(heap, segment), block);
     cca_pool_give(&heap->block_records, block);
+    leave_pool(segment);
     segment->first = NULL;
     cca_segment_map_remove(&heap->allocator->segments, segment);
     cca_list_remove(&segment->link);
@@ -369,20 +434,33 @@ void cca_heap_detach_segment(struct cca_heap *heap, struct cca_segment *segment,
     cca_list_push_back(out, &segment->link);
 }
 
+static void detach_from(struct cca_heap *heap, struct cca_block_pool *pool, uint64_t before_seq,
+                        uint64_t now_ns, struct cca_list *out)
+{
+    struct cca_block *block = cca_block_pool_first(pool);
+    while (block != NULL) {
+        struct cca_block *next = cca_block_pool_next(block);
+        bool is_over = block->key == CCA_KEY_READY || block->freed_seq < before_seq;
+        if (is_over && !cca_block_is_split(block)) {
+            cca_heap_detach_segment(heap, block->segment, now_ns, out);
+        }
+        block = next;
+    }
+}
+
 void cca_heap_detach_releasable(struct cca_heap *heap, uint64_t before_seq, uint64_t now_ns,
                                 struct cca_list *out)
 {
-    for (int small = 0; small < 2; small++) {
-        struct cca_block *block = cca_block_pool_first(&heap->pools[small]);
-        while (block != NULL) {
-            struct cca_block *next = cca_block_pool_next(block);
-            bool is_over = block->key == CCA_KEY_READY || block->freed_seq < before_seq;
-            if (is_over && !cca_block_is_split(block)) {
-                cca_heap_detach_segment(heap, block->segment, now_ns, out);
-            }
-            block = next;
+    detach_from(heap, &heap->pools[0], before_seq, now_ns, out);
+    detach_from(heap, &heap->pools[1], before_seq, now_ns, out);
+    CCA_LIST_EACH (link, &heap->private_pools) {
+        struct cca_private_pool *pool = CCA_LIST_ENTRY(link, struct cca_private_pool, link);
+        if (pool->uses == 0) {
+            detach_from(heap, &pool->pools[1], before_seq, now_ns, out);
+            detach_from(heap, &pool->pools[0], before_seq, now_ns, out);
         }
     }
+    cca_private_pool_sweep(heap);
 }
 
 void cca_heap_forget_segment(struct cca_heap *heap, struct cca_segment *segment, uint64_t took_ns,
@@ -394,11 +472,11 @@ void cca_heap_forget_segment(struct cca_heap *heap, struct cca_segment *segment,
     cca_pool_give(&heap->segment_records, segment);
 }
 
-size_t cca_heap_largest_free(struct cca_heap *heap)
+static size_t largest_of(const struct cca_block_pool pools[2])
 {
     size_t largest = 0;
     for (int small = 0; small < 2; small++) {
-        struct cca_block *block = cca_block_pool_first(&heap->pools[small]);
+        struct cca_block *block = cca_block_pool_first(&pools[small]);
         for (; block != NULL; block = cca_block_pool_next(block)) {
             largest = block->bytes > largest ? block->bytes : largest;
         }
@@ -406,14 +484,53 @@ size_t cca_heap_largest_free(struct cca_heap *heap)
     return largest;
 }
 
-size_t cca_heap_releasable_bytes(struct cca_heap *heap)
+size_t cca_heap_largest_free(struct cca_heap *heap)
+{
+    size_t largest = largest_of(heap->pools);
+    CCA_LIST_EACH (link, &heap->private_pools) {
+        size_t one = largest_of(CCA_LIST_ENTRY(link, struct cca_private_pool, link)->pools);
+        largest = one > largest ? one : largest;
+    }
+    return largest;
+}
+
+static bool pools_hold_key(const struct cca_block_pool pools[2], cca_key key)
+{
+    return cca_block_pool_lower_bound(&pools[0], key, 0) != NULL ||
+           cca_block_pool_lower_bound(&pools[1], key, 0) != NULL;
+}
+
+bool cca_heap_holds_key(const struct cca_heap *heap, cca_key key)
+{
+    if (pools_hold_key(heap->pools, key)) {
+        return true;
+    }
+    CCA_LIST_EACH (link, &heap->private_pools) {
+        if (pools_hold_key(CCA_LIST_ENTRY(link, struct cca_private_pool, link)->pools, key)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static size_t releasable_of(const struct cca_block_pool pools[2])
 {
     size_t bytes = 0;
     for (int small = 0; small < 2; small++) {
-        struct cca_block *block = cca_block_pool_lower_bound(&heap->pools[small], CCA_KEY_READY, 0);
+        struct cca_block *block = cca_block_pool_lower_bound(&pools[small], CCA_KEY_READY, 0);
         for (; block != NULL && block->key == CCA_KEY_READY; block = cca_block_pool_next(block)) {
             bytes += cca_block_is_split(block) ? 0 : block->bytes;
         }
+    }
+    return bytes;
+}
+
+size_t cca_heap_releasable_bytes(struct cca_heap *heap)
+{
+    size_t bytes = releasable_of(heap->pools);
+    CCA_LIST_EACH (link, &heap->private_pools) {
+        struct cca_private_pool *pool = CCA_LIST_ENTRY(link, struct cca_private_pool, link);
+        bytes += pool->uses == 0 ? releasable_of(pool->pools) : 0;
     }
     return bytes;
 }
@@ -498,9 +615,11 @@ void cca_heap_drop(struct cca_heap *heap, uint64_t now_ns)
             cca_segment_map_remove(&heap->allocator->segments, segment);
             heap->reserved_bytes -= segment->bytes;
         }
+        leave_pool(segment);
         cca_list_remove(&segment->link);
         cca_pool_give(&heap->segment_records, segment);
     }
+    cca_private_pool_drop(heap);
     CCA_ASSERT(heap->reserved_bytes == heap->in_flight_bytes && heap->pending_bytes == 0);
     heap->generation++;
 }

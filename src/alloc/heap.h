@@ -23,6 +23,8 @@ struct cca_fence;
 struct cca_stream_use {
     struct cca_stream_use *next;
     cca_key stream;
+    cca_key freed_on; /* the first of a block whose free was put off: the key of the free */
+    bool in_capture;  /* first recorded while a capture was open */
 };
 
 enum cca_heap_state {
@@ -63,6 +65,14 @@ struct cca_heap {
     struct cca_stream_use used_everywhere; /* stands for uses that could not be noted */
     unsigned use_recorders;                /* threads recording events for the queues right now */
     bool is_polling_uses;
+    struct cca_list deferred; /* PENDING blocks with uses, freed while a capture was open */
+
+    /* Private pools: see private_pool.h. */
+    struct cca_list private_pools;
+    struct cca_list routes;
+    unsigned captures; /* routes of captures */
+    uint16_t last_pool_number;
+    struct cca_pool private_pool_records, route_records;
 
     uint64_t frees; /* counts completed frees: the order of freed_seq */
     bool is_polling;
@@ -91,12 +101,18 @@ void cca_heap_report(struct cca_heap *heap, const struct cca_event *event);
 void cca_heap_set_fraction(struct cca_heap *heap, double fraction, size_t total_bytes);
 
 /* Counts a search for ageing, which matters only where segments are collected. */
-void cca_heap_count_search(struct cca_heap *heap, const struct cca_policy *policy, size_t rounded);
+void cca_heap_count_search(struct cca_heap *heap, const struct cca_policy *policy,
+                           const struct cca_request *request, size_t rounded);
 
 /* Best fit out of the cache, cut to size and LIVE, or NULL on a miss. */
 struct cca_block *cca_heap_take_cached(struct cca_heap *heap, const struct cca_policy *policy,
                                        const struct cca_request *request, size_t rounded,
                                        uint64_t now_ns);
+
+/* The same out of the private pools that lend to requests which would fail. */
+struct cca_block *cca_heap_borrow(struct cca_heap *heap, const struct cca_policy *policy,
+                                  const struct cca_request *request, size_t rounded,
+                                  uint64_t now_ns);
 
 /* New driver memory becomes a segment, and its low part a LIVE block; the rest goes to the pool.
  * `took_ns`: how long the driver took. NULL when a record could not be had: nothing has changed and
@@ -122,7 +138,7 @@ void cca_heap_rekey(struct cca_heap *heap, cca_key key, uint64_t before_seq, uin
 /* Takes every wholly free segment that may go back to the driver out of all books (segment_free)
  * and onto `out`, linked by `link`: READY ones, and others freed before `before_seq`. The caller
  * frees the memory with the lock dropped, then calls cca_heap_forget_segment for each. Large ones
- * come first. */
+ * come first; then those of private pools that nobody retains, small ones first. */
 void cca_heap_detach_releasable(struct cca_heap *heap, uint64_t before_seq, uint64_t now_ns,
                                 struct cca_list *out);
 
@@ -134,10 +150,13 @@ void cca_heap_detach_segment(struct cca_heap *heap, struct cca_segment *segment,
 void cca_heap_forget_segment(struct cca_heap *heap, struct cca_segment *segment, uint64_t took_ns,
                              uint64_t now_ns);
 
+/* Whether a free block has this key. */
+bool cca_heap_holds_key(const struct cca_heap *heap, cca_key key);
+
 /* The largest free block, whoever may take it; 0 when there is none. */
 size_t cca_heap_largest_free(struct cca_heap *heap);
 
-/* Bytes of segments that are one READY block. */
+/* Bytes of segments that are one READY block and may go back to the driver. */
 size_t cca_heap_releasable_bytes(struct cca_heap *heap);
 
 /* The program's own driver allocation enters and leaves the accounts. False: no record to be had.

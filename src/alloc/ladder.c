@@ -4,6 +4,7 @@
 #include "alloc/allocator_internal.h"
 #include "alloc/device_call.h"
 #include "alloc/fence.h"
+#include "alloc/private_pool.h"
 #include "alloc/stream_use.h"
 #include "base/check.h"
 #include "base/clock.h"
@@ -44,11 +45,18 @@ static size_t free_detached(struct cca_heap *heap, struct cca_list *detached)
     return bytes;
 }
 
+/* Nothing goes back to the driver while a capture is open. */
+static bool can_release(const struct cca_heap *heap)
+{
+    return heap->state == CCA_HEAP_UP && heap->captures == 0 &&
+           !cca_gate_is_closed(&heap->allocator->gate);
+}
+
 static size_t release_before(struct cca_heap *heap, uint64_t before_seq)
 {
     struct cca_list detached;
     cca_list_init(&detached);
-    if (heap->state != CCA_HEAP_UP || cca_gate_is_closed(&heap->allocator->gate)) {
+    if (!can_release(heap)) {
         return 0;
     }
     cca_heap_detach_releasable(heap, before_seq, cca_clock_ns(), &detached);
@@ -101,8 +109,8 @@ void cca_ladder_hold_cache_limit(struct cca_heap *heap)
     size_t limit = heap->allocator->settings.cache_limit;
     struct cca_list detached;
     cca_list_init(&detached);
-    if (heap->state != CCA_HEAP_UP || cca_gate_is_closed(&heap->allocator->gate) ||
-        heap->pools[0].whole_bytes + heap->pools[1].whole_bytes <= limit || !is_idle_now(heap)) {
+    if (!can_release(heap) || heap->pools[0].whole_bytes + heap->pools[1].whole_bytes <= limit ||
+        !is_idle_now(heap)) {
         return;
     }
     while (heap->pools[0].whole_bytes + heap->pools[1].whole_bytes > limit) {
@@ -147,8 +155,7 @@ static void collect(struct cca_heap *heap)
     struct cca_list detached;
     size_t count = 0;
     cca_list_init(&detached);
-    if (heap->limit_bytes == CCA_NO_LIMIT || !(threshold > 0) ||
-        cca_gate_is_closed(&heap->allocator->gate)) {
+    if (heap->limit_bytes == CCA_NO_LIMIT || !(threshold > 0) || !can_release(heap)) {
         return;
     }
     size_t wanted = (size_t)(threshold * (double)heap->limit_bytes);
@@ -194,6 +201,9 @@ static size_t release_proven(struct cca_heap *heap, const struct cca_proof *proo
 
 size_t cca_ladder_release(struct cca_heap *heap, uint64_t wait_ms)
 {
+    if (heap->captures > 0) {
+        return 0;
+    }
     uint64_t generation = heap->generation, pause_us = 0;
     uint64_t deadline_ns = cca_clock_ns() + wait_ms * 1000000;
     report_plain(heap, CCA_EVENT_SYNC);
@@ -282,12 +292,11 @@ static bool release_oversize(struct cca_heap *heap, const struct cca_request *re
                              size_t rounded)
 {
     const struct cca_policy *policy = &heap->allocator->policy;
-    if (policy->max_split_size == CCA_NO_LIMIT || cca_gate_is_closed(&heap->allocator->gate) ||
-        !is_idle_now(heap)) {
+    if (policy->max_split_size == CCA_NO_LIMIT || !can_release(heap) || !is_idle_now(heap)) {
         return false;
     }
     size_t wanted = rounded > policy->max_split_size ? rounded : policy->max_split_size, found = 0;
-    struct cca_block_pool *pool = &heap->pools[cca_policy_is_small(rounded)];
+    struct cca_block_pool *pool = cca_heap_pool(heap, request->pool, cca_policy_is_small(rounded));
     /* Memory in a stream's order may still be in use; only what is READY may go back unwaited. */
     cca_key key = heap->rekeys ? CCA_KEY_READY : request->key;
     struct cca_list detached;
@@ -410,6 +419,16 @@ struct cca_status cca_ladder_climb(struct cca_heap *heap, const struct cca_reque
     status = grow(heap, request, rounded, block_out);
     if (status.kind != CCA_NO_MEMORY || heap->generation != generation) {
         return status.kind == CCA_OK ? status : give_up(heap, request, rounded, status);
+    }
+    if (request->pool == NULL) {
+        *block_out = cca_heap_borrow(heap, &heap->allocator->policy, request, rounded,
+                                     cca_clock_ns());
+        if (*block_out != NULL) {
+            return cca_status_ok();
+        }
+    }
+    if (heap->captures > 0) {
+        return give_up(heap, request, rounded, status);
     }
     if (release_oversize(heap, request, rounded) && heap->generation == generation) {
         status = grow(heap, request, rounded, block_out);

@@ -2,6 +2,7 @@
 #include "alloc/stream_use.h"
 
 #include "alloc/allocator_internal.h"
+#include "alloc/device_call.h"
 #include "alloc/fence.h"
 #include "base/check.h"
 #include "base/clock.h"
@@ -24,6 +25,7 @@ void cca_stream_use_record(struct cca_heap *heap, struct cca_block *block, cca_k
         return;
     }
     use->stream = stream;
+    use->in_capture = heap->captures > 0;
     use->next = block->uses;
     block->uses = use;
 }
@@ -123,6 +125,21 @@ static bool prepare(struct cca_heap *heap, struct cca_block *block, struct cca_s
     return true;
 }
 
+/* Whether the context of this generation is up; it stays so until cca_device_call_end. No lock
+ * held.
+ */
+static bool is_callable(struct cca_heap *heap, uint64_t generation)
+{
+    if (!cca_device_call_begin(heap)) {
+        return false;
+    }
+    if (atomic_load(&heap->generation) == generation) {
+        return true;
+    }
+    cca_device_call_end(heap);
+    return false;
+}
+
 /* Records each event on the stream of its use. No lock held. */
 static struct cca_status record(struct cca_device *device, struct cca_list *events,
                                 const struct cca_stream_use *uses)
@@ -172,7 +189,10 @@ bool cca_stream_use_defer(struct cca_heap *heap, struct cca_block *block,
         heap->use_recorders++; /* keeps the queues */
         cca_lock_drop(&heap->lock);
         if (cca_gate_enter(&heap->allocator->gate)) {
-            status = record(&heap->device, &events, uses);
+            if (is_callable(heap, generation)) {
+                status = record(&heap->device, &events, uses);
+                cca_device_call_end(heap);
+            }
             cca_gate_leave(&heap->allocator->gate);
         }
         cca_lock_take(&heap->lock);
@@ -193,12 +213,64 @@ bool cca_stream_use_defer(struct cca_heap *heap, struct cca_block *block,
     return true;
 }
 
+void cca_stream_use_put_off(struct cca_heap *heap, struct cca_block *block,
+                            struct cca_stream_use *uses, cca_key key)
+{
+    if (uses != &heap->used_everywhere) {
+        uses->freed_on = key;
+    }
+    block->uses = uses;
+    cca_list_push_back(&heap->deferred, &block->wait);
+}
+
+/* Drops the uses that were recorded only inside a capture. */
+static struct cca_stream_use *without_captured(struct cca_heap *heap, struct cca_stream_use *uses)
+{
+    struct cca_stream_use *kept = NULL, **end = &kept;
+    if (uses == &heap->used_everywhere) {
+        return uses;
+    }
+    while (uses != NULL) {
+        struct cca_stream_use *next = uses->next;
+        if (uses->in_capture) {
+            cca_pool_give(&heap->use_records, uses);
+        } else {
+            uses->next = NULL;
+            *end = uses;
+            end = &uses->next;
+        }
+        uses = next;
+    }
+    return kept;
+}
+
+void cca_stream_use_captures_over(struct cca_heap *heap)
+{
+    uint64_t generation = heap->generation;
+    while (heap->generation == generation && heap->captures == 0 && heap->state == CCA_HEAP_UP &&
+           !cca_list_is_empty(&heap->deferred)) {
+        struct cca_block *block = CCA_LIST_ENTRY(heap->deferred.next, struct cca_block, wait);
+        struct cca_stream_use *uses = block->uses;
+        cca_key key = uses == &heap->used_everywhere ? CCA_KEY_READY : uses->freed_on;
+        cca_list_remove(&block->wait);
+        block->uses = NULL;
+        if (!cca_stream_use_defer(heap, block, without_captured(heap, uses), key)) {
+            cca_heap_complete_free(heap, block, key, cca_clock_ns());
+        }
+    }
+}
+
 /* Asks about the event at the front of the queue, with the lock dropped. */
 static enum cca_status_kind query_front(struct cca_heap *heap, struct cca_use_queue *queue)
 {
     cca_device_event event = CCA_LIST_ENTRY(queue->events.next, struct cca_use_event, link)->event;
+    uint64_t generation = heap->generation;
+    enum cca_status_kind kind = CCA_NOT_READY;
     cca_lock_drop(&heap->lock);
-    enum cca_status_kind kind = heap->device.ops->event_query(heap->device.self, event).kind;
+    if (is_callable(heap, generation)) {
+        kind = heap->device.ops->event_query(heap->device.self, event).kind;
+        cca_device_call_end(heap);
+    }
     cca_lock_take(&heap->lock);
     return kind;
 }
@@ -218,7 +290,7 @@ static void complete_front(struct cca_heap *heap, struct cca_use_queue *queue)
 
 void cca_stream_use_poll(struct cca_heap *heap)
 {
-    if (heap->is_polling_uses || heap->state != CCA_HEAP_UP ||
+    if (heap->is_polling_uses || heap->state != CCA_HEAP_UP || heap->captures > 0 ||
         cca_gate_is_closed(&heap->allocator->gate)) {
         return;
     }
@@ -254,6 +326,9 @@ void cca_stream_use_poll(struct cca_heap *heap)
 
 bool cca_stream_use_is_idle(const struct cca_heap *heap)
 {
+    if (!cca_list_is_empty(&heap->deferred)) {
+        return false;
+    }
     CCA_LIST_EACH (link, &heap->use_queues) {
         if (!cca_list_is_empty(&CCA_LIST_ENTRY(link, struct cca_use_queue, link)->events)) {
             return false;
@@ -274,5 +349,10 @@ void cca_stream_use_drop_all(struct cca_heap *heap)
         cca_pool_give(&heap->use_queue_records, queue);
     }
     forget(heap, &heap->idle_use_events);
+    CCA_LIST_EACH (link, &heap->deferred) {
+        struct cca_block *block = CCA_LIST_ENTRY(link, struct cca_block, wait);
+        cca_stream_use_drop(heap, block->uses);
+        cca_list_remove(link);
+    }
     heap->is_polling_uses = false;
 }

@@ -41,6 +41,14 @@ void cca_stream_use_drop(struct cca_heap *heap, struct cca_stream_use *uses);
 bool cca_stream_use_defer(struct cca_heap *heap, struct cca_block *block,
                           struct cca_stream_use *uses, cca_key key) CCA_MUST_CHECK;
 
+/* The same while a capture is open: puts the free off to its end. `uses` is not NULL. */
+void cca_stream_use_put_off(struct cca_heap *heap, struct cca_block *block,
+                            struct cca_stream_use *uses, cca_key key);
+
+/* No capture is open any more: the frees that were put off go on. Uses recorded only inside a
+ * capture are over with it, as those streams have joined it. */
+void cca_stream_use_captures_over(struct cca_heap *heap);
+
 /* Completes the frees whose events are done: streams in ascending order, each from the front of its
  * queue up to the first event that is not done. Never waits. */
 void cca_stream_use_poll(struct cca_heap *heap);

@@ -2,6 +2,7 @@
 #include "alloc/verify.h"
 
 #include "alloc/fence.h"
+#include "alloc/private_pool.h"
 #include "alloc/stream_use.h"
 
 /* What a walk over segments and pools adds up; held against the heap's own figures. */
@@ -9,7 +10,7 @@ struct sums {
     size_t reserved, allocated, active, requested, pending;
     size_t use_events; /* that PENDING blocks wait for */
     size_t live_blocks, active_blocks, free_blocks, segments;
-    size_t split_blocks, split_bytes, free_bytes[2], whole_bytes[2];
+    size_t split_blocks, split_bytes, private_segments;
 };
 
 static const char *verify_block(struct cca_heap *heap, const struct cca_segment *segment,
@@ -43,12 +44,9 @@ static const char *verify_block(struct cca_heap *heap, const struct cca_segment 
             return "two free neighbours of one key were not joined";
         }
         sums->free_blocks++;
-        sums->free_bytes[segment->is_small] += block->bytes;
         if (cca_block_is_split(block)) {
             sums->split_blocks++;
             sums->split_bytes += block->bytes;
-        } else {
-            sums->whole_bytes[segment->is_small] += block->bytes;
         }
         return NULL;
     default: return "a block has no state";
@@ -80,27 +78,51 @@ static const char *verify_segment(struct cca_heap *heap, struct cca_segment *seg
         return "blocks do not fill their segment";
     }
     sums->segments++;
+    sums->private_segments += segment->pool != NULL;
     sums->reserved += segment->bytes;
+    return NULL;
+}
+
+/* The small and the large blocks of one pool; NULL: the default one. */
+static const char *verify_pool(struct cca_heap *heap, struct cca_private_pool *private_pool,
+                               size_t *count)
+{
+    for (int small = 0; small < 2; small++) {
+        const struct cca_block_pool *pool = cca_heap_pool(heap, private_pool, small == 1);
+        size_t free_bytes = 0, whole_bytes = 0;
+        struct cca_block *block = cca_block_pool_first(pool);
+        for (; block != NULL; block = cca_block_pool_next(block)) {
+            if (block->state != CCA_BLOCK_FREE || block->segment->is_small != (small == 1) ||
+                block->segment->pool != private_pool) {
+                return "a pool holds a block that is not free or of another pool";
+            }
+            free_bytes += block->bytes;
+            whole_bytes += cca_block_is_split(block) ? 0 : block->bytes;
+            ++*count;
+        }
+        if (pool->free_bytes != free_bytes || pool->whole_bytes != whole_bytes) {
+            return "a pool's bytes are not the sum of its blocks";
+        }
+    }
     return NULL;
 }
 
 static const char *verify_pools(struct cca_heap *heap, const struct sums *sums)
 {
-    size_t count = 0;
-    for (int small = 0; small < 2; small++) {
-        struct cca_block *block = cca_block_pool_first(&heap->pools[small]);
-        for (; block != NULL; block = cca_block_pool_next(block)) {
-            if (block->state != CCA_BLOCK_FREE || block->segment->is_small != (small == 1)) {
-                return "a pool holds a block that is not free or of the other pool";
-            }
-            count++;
-        }
-        if (heap->pools[small].free_bytes != sums->free_bytes[small] ||
-            heap->pools[small].whole_bytes != sums->whole_bytes[small]) {
-            return "a pool's bytes are not the sum of its blocks";
+    size_t count = 0, segments = 0;
+    const char *broken = verify_pool(heap, NULL, &count);
+    CCA_LIST_EACH (link, &heap->private_pools) {
+        struct cca_private_pool *pool = CCA_LIST_ENTRY(link, struct cca_private_pool, link);
+        broken = broken != NULL ? broken : verify_pool(heap, pool, &count);
+        segments += pool->segments;
+        if (broken == NULL && pool->uses + pool->segments + pool->holders == 0) {
+            broken = "a private pool is there that nobody needs";
         }
     }
-    return count == sums->free_blocks ? NULL : "a free block is in no pool";
+    if (broken == NULL && segments != sums->private_segments) {
+        broken = "the segments of private pools do not add up";
+    }
+    return broken != NULL || count == sums->free_blocks ? broken : "a free block is in no pool";
 }
 
 static bool stat_is(const struct cca_stat *stat, size_t value)

@@ -130,6 +130,20 @@ static bool do_record_stream(const struct op *op)
     return true;
 }
 
+static void do_capture(const struct op *op)
+{
+    struct cca_pool_id id = {op_number(op, 0, 0), 0};
+    struct cca_pool_scope scope = {CCA_SCOPE_CAPTURE, op_number(op, 1, 0), 0};
+    int rc = strcmp(op->name, "capture_begin") == 0
+                 ? cca_allocator_pool_begin(allocator, heap, id, &scope)
+             : strcmp(op->name, "capture_end") == 0
+                 ? cca_allocator_pool_end(allocator, heap, id)
+                 : cca_allocator_pool_release(allocator, heap, id);
+    if (rc != 0) {
+        die("refused", op->name);
+    }
+}
+
 static void print_stats(void)
 {
     struct cca_stats stats = heap->observer.stats;
@@ -201,6 +215,8 @@ static bool do_plain(const struct op *op)
         note_snapshot();
     } else if (strcmp(op->name, "device_memory") == 0) {
         script.memory_bytes = op_number(op, 0, 0);
+    } else if (strncmp(op->name, "capture_", 8) == 0 || strcmp(op->name, "pool_release") == 0) {
+        do_capture(op);
     } else if (strcmp(op->name, "advance") == 0) {
         scripted_advance(&script, op_number(op, 0, 0));
     } else if (strcmp(op->name, "fraction") == 0) {

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "alloc/private_pool.h"
+
 bool op_parse(struct op *op, char *line)
 {
     char *rest = NULL;
@@ -96,9 +98,11 @@ static void print_segment(const struct cca_segment *segment)
     }
     printf("{\"address\": %" PRIu64 ", \"total_size\": %zu, \"allocated_size\": %zu, "
            "\"active_size\": %zu, \"requested_size\": %zu, \"stream\": %" PRIu64
-           ", \"segment_type\": \"%s\", \"pool\": [0, 0], \"blocks\": [",
+           ", \"segment_type\": \"%s\", \"pool\": [%" PRIu64 ", %" PRIu64 "], \"blocks\": [",
            segment->addr, segment->bytes, allocated, active, requested, segment->key,
-           segment->is_small ? "small" : "large");
+           segment->is_small ? "small" : "large",
+           segment->pool == NULL ? 0 : segment->pool->id.capture,
+           segment->pool == NULL ? 0 : segment->pool->id.handle);
     for (const struct cca_block *block = segment->first; block != NULL; block = block->next) {
         printf("%s[%" PRIu64 ", %zu, %zu, \"%s\"]", block == segment->first ? "" : ", ",
                block->addr, block->bytes, block->requested_bytes, state_name(block));

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+#include "alloc/private_pool.h"
+
+#include <errno.h>
+
+#include "alloc/allocator_internal.h"
+#include "alloc/stream_use.h"
+#include "alloc/verify.h"
+#include "base/check.h"
+
+/* While it is open, requests that it takes go to its pool. */
+struct cca_route {
+    struct cca_list link; /* in heap->routes, oldest first */
+    struct cca_private_pool *pool;
+    struct cca_pool_scope scope;
+};
+
+void cca_private_pools_init(struct cca_heap *heap)
+{
+    cca_list_init(&heap->private_pools);
+    cca_list_init(&heap->routes);
+    cca_pool_init(&heap->private_pool_records, sizeof(struct cca_private_pool));
+    cca_pool_init(&heap->route_records, sizeof(struct cca_route));
+}
+
+static bool is_same(struct cca_pool_id a, struct cca_pool_id b)
+{
+    return a.capture == b.capture && a.handle == b.handle;
+}
+
+static struct cca_private_pool *find(struct cca_heap *heap, struct cca_pool_id id)
+{
+    CCA_LIST_EACH (link, &heap->private_pools) {
+        struct cca_private_pool *pool = CCA_LIST_ENTRY(link, struct cca_private_pool, link);
+        if (is_same(pool->id, id)) {
+            return pool;
+        }
+    }
+    return NULL;
+}
+
+static struct cca_route *find_route(struct cca_heap *heap, struct cca_pool_id id)
+{
+    CCA_LIST_EACH (link, &heap->routes) {
+        struct cca_route *route = CCA_LIST_ENTRY(link, struct cca_route, link);
+        if (is_same(route->pool->id, id)) {
+            return route;
+        }
+    }
+    return NULL;
+}
+
+static bool takes(const struct cca_route *route, const struct cca_request *request)
+{
+    return route->scope.kind == CCA_SCOPE_THREAD ? request->thread == route->scope.thread
+                                                 : request->key == route->scope.stream;
+}
+
+struct cca_private_pool *cca_private_pool_route(struct cca_heap *heap,
+                                                const struct cca_request *request)
+{
+    for (struct cca_list *link = heap->routes.prev; link != &heap->routes; link = link->prev) {
+        struct cca_route *route = CCA_LIST_ENTRY(link, struct cca_route, link);
+        if (takes(route, request)) {
+            return route->pool;
+        }
+    }
+    return NULL;
+}
+
+/* The pool with one use more, made when there is none of that id; NULL when memory is refused. */
+static struct cca_private_pool *retain(struct cca_heap *heap, struct cca_pool_id id)
+{
+    struct cca_private_pool *pool = find(heap, id);
+    if (pool == NULL) {
+        pool = cca_pool_take(&heap->private_pool_records);
+        if (pool == NULL) {
+            return NULL;
+        }
+        pool->id = id;
+        pool->number = ++heap->last_pool_number;
+        cca_block_pool_init(&pool->pools[0]);
+        cca_block_pool_init(&pool->pools[1]);
+        cca_list_push_back(&heap->private_pools, &pool->link);
+    }
+    pool->uses++;
+    return pool;
+}
+
+void cca_private_pool_sweep(struct cca_heap *heap)
+{
+    CCA_LIST_EACH (link, &heap->private_pools) {
+        struct cca_private_pool *pool = CCA_LIST_ENTRY(link, struct cca_private_pool, link);
+        if (pool->uses == 0 && pool->segments == 0 && pool->holders == 0) {
+            cca_list_remove(link);
+            cca_pool_give(&heap->private_pool_records, pool);
+        }
+    }
+}
+
+static void close_route(struct cca_heap *heap, struct cca_route *route)
+{
+    CCA_ASSERT(route->scope.kind != CCA_SCOPE_CAPTURE || heap->captures > 0);
+    heap->captures -= route->scope.kind == CCA_SCOPE_CAPTURE;
+    cca_list_remove(&route->link);
+    cca_pool_give(&heap->route_records, route);
+}
+
+void cca_private_pool_drop(struct cca_heap *heap)
+{
+    CCA_LIST_EACH (link, &heap->routes) {
+        struct cca_route *route = CCA_LIST_ENTRY(link, struct cca_route, link);
+        if (route->scope.kind == CCA_SCOPE_CAPTURE) {
+            close_route(heap, route);
+        }
+    }
+    cca_private_pool_sweep(heap);
+}
+
+static bool is_id(struct cca_pool_id id)
+{
+    return (id.capture != 0) != (id.handle != 0);
+}
+
+int cca_allocator_pool_retain(struct cca_allocator *allocator, struct cca_heap *heap,
+                              struct cca_pool_id id, unsigned flags)
+{
+    (void)allocator;
+    if (!is_id(id)) {
+        return -EINVAL;
+    }
+    cca_lock_take(&heap->lock);
+    struct cca_private_pool *pool = retain(heap, id);
+    if (pool != NULL) {
+        pool->use_on_oom |= (flags & CCA_POOL_USE_ON_OOM) != 0;
+        pool->no_split |= (flags & CCA_POOL_NO_SPLIT) != 0;
+    }
+    cca_lock_drop(&heap->lock);
+    return pool != NULL ? 0 : -ENOMEM;
+}
+
+int cca_allocator_pool_release(struct cca_allocator *allocator, struct cca_heap *heap,
+                               struct cca_pool_id id)
+{
+    (void)allocator;
+    int rc = -ENOENT;
+    cca_lock_take(&heap->lock);
+    struct cca_private_pool *pool = find(heap, id);
+    struct cca_route *route = find_route(heap, id);
+    if (pool != NULL && pool->uses > 0) {
+        rc = pool->uses == 1 && route != NULL ? -EBUSY : 0;
+    }
+    if (rc == 0) {
+        pool->uses--;
+        cca_private_pool_sweep(heap);
+    }
+    cca_lock_drop(&heap->lock);
+    return rc;
+}
+
+static int open_route(struct cca_heap *heap, struct cca_pool_id id,
+                      const struct cca_pool_scope *scope)
+{
+    if (find_route(heap, id) != NULL) {
+        return -EEXIST;
+    }
+    struct cca_route *route = cca_pool_take(&heap->route_records);
+    struct cca_private_pool *pool = route == NULL ? NULL : retain(heap, id);
+    if (pool == NULL) {
+        cca_pool_give(&heap->route_records, route);
+        return -ENOMEM;
+    }
+    route->pool = pool;
+    route->scope = *scope;
+    heap->captures += scope->kind == CCA_SCOPE_CAPTURE;
+    cca_list_push_back(&heap->routes, &route->link);
+    return 0;
+}
+
+int cca_allocator_pool_begin(struct cca_allocator *allocator, struct cca_heap *heap,
+                             struct cca_pool_id id, const struct cca_pool_scope *scope)
+{
+    (void)allocator;
+    if (!is_id(id)) {
+        return -EINVAL;
+    }
+    cca_lock_take(&heap->lock);
+    int rc = open_route(heap, id, scope);
+    cca_lock_drop(&heap->lock);
+    return rc;
+}
+
+int cca_allocator_pool_end(struct cca_allocator *allocator, struct cca_heap *heap,
+                           struct cca_pool_id id)
+{
+    (void)allocator;
+    cca_lock_take(&heap->lock);
+    struct cca_route *route = find_route(heap, id);
+    if (route != NULL) {
+        close_route(heap, route);
+        if (heap->captures == 0) {
+            cca_stream_use_captures_over(heap);
+        }
+    }
+    cca_verify_if_wanted(heap);
+    cca_lock_drop(&heap->lock);
+    return route != NULL ? 0 : -ENOENT;
+}
