@@ -230,9 +230,9 @@ static struct cca_block *new_segment(struct cca_heap *heap, const struct cca_req
     return block;
 }
 
-static void report_segment(struct cca_heap *heap, enum cca_event_kind kind,
-                           const struct cca_segment *segment, const struct cca_request *request,
-                           uint64_t took_ns, uint64_t now_ns)
+static struct cca_event segment_event(enum cca_event_kind kind, const struct cca_segment *segment,
+                                      const struct cca_request *request, uint64_t took_ns,
+                                      uint64_t now_ns)
 {
     struct cca_event event = cca_heap_event(kind, request, now_ns);
     event.flags = segment_flags(segment) | (segment->was_oversize ? CCA_EVENT_OVERSIZE : 0);
@@ -242,27 +242,44 @@ static void report_segment(struct cca_heap *heap, enum cca_event_kind kind,
     event.stream = segment->key == CCA_KEY_READY ? 0 : segment->key;
     event.stack = event.stack != 0 ? event.stack : segment->stack;
     event.duration_ns = took_ns;
+    return event;
+}
+
+static void report_segment(struct cca_heap *heap, enum cca_event_kind kind,
+                           const struct cca_segment *segment, const struct cca_request *request,
+                           uint64_t took_ns, uint64_t now_ns)
+{
+    struct cca_event event = segment_event(kind, segment, request, took_ns, now_ns);
+    cca_heap_report(heap, &event);
+}
+
+static void report_growth(struct cca_heap *heap, const struct cca_segment *segment,
+                          const struct cca_request *request, const struct cca_growth *growth,
+                          uint64_t now_ns)
+{
+    struct cca_event event = segment_event(CCA_EVENT_SEGMENT_ALLOC, segment, request,
+                                           growth->took_ns, now_ns);
+    event.flags |= growth->is_contended ? CCA_EVENT_CONTENDED : 0;
     cca_heap_report(heap, &event);
 }
 
 struct cca_block *cca_heap_add_segment(struct cca_heap *heap, const struct cca_policy *policy,
                                        const struct cca_request *request, size_t rounded,
-                                       uint64_t addr, size_t bytes, uint64_t took_ns,
-                                       uint64_t now_ns)
+                                       const struct cca_growth *growth, uint64_t now_ns)
 {
-    struct cca_block *block = new_segment(heap, request, addr, bytes, now_ns);
+    struct cca_block *block = new_segment(heap, request, growth->addr, growth->bytes, now_ns);
     if (block == NULL) {
         return NULL;
     }
     struct cca_segment *segment = block->segment;
     segment->is_small = cca_policy_is_small(rounded);
-    segment->was_oversize = cca_policy_is_oversize(policy, bytes);
+    segment->was_oversize = cca_policy_is_oversize(policy, growth->bytes);
     if (request->pool != NULL) {
         segment->pool = request->pool;
         segment->pool->segments++;
     }
     cca_segment_map_insert(&heap->allocator->segments, segment);
-    report_segment(heap, CCA_EVENT_SEGMENT_ALLOC, segment, request, took_ns, now_ns);
+    report_growth(heap, segment, request, growth, now_ns);
 
     size_t rest_bytes = cut(heap, policy, block, rounded, request->key);
     hand_out(heap, block, request, false, rest_bytes, 0, now_ns);

@@ -48,6 +48,7 @@ struct cca_heap {
     struct cca_list segments;       /* all, in the order they were obtained */
     size_t reserved_bytes;          /* the cache's driver memory, and what is being asked for */
     size_t in_flight_bytes;         /* of these, driver allocations under way */
+    unsigned in_flight, growths;    /* how many are, and how many ever began */
     size_t limit_bytes;             /* CCA_NO_LIMIT: none */
     size_t total_bytes;             /* the device's memory, as far as known */
     double memory_fraction;         /* of it, the most that may be held */
@@ -114,13 +115,19 @@ struct cca_block *cca_heap_borrow(struct cca_heap *heap, const struct cca_policy
                                   const struct cca_request *request, size_t rounded,
                                   uint64_t now_ns);
 
+/* Memory as the driver has just given it. */
+struct cca_growth {
+    uint64_t addr;
+    size_t bytes;
+    uint64_t took_ns;
+    bool is_contended; /* other threads were inside the driver's allocation meanwhile */
+};
+
 /* New driver memory becomes a segment, and its low part a LIVE block; the rest goes to the pool.
- * `took_ns`: how long the driver took. NULL when a record could not be had: nothing has changed and
- * the caller gives the memory back. */
+ * NULL when a record could not be had: nothing has changed and the caller gives the memory back. */
 struct cca_block *cca_heap_add_segment(struct cca_heap *heap, const struct cca_policy *policy,
                                        const struct cca_request *request, size_t rounded,
-                                       uint64_t addr, size_t bytes, uint64_t took_ns,
-                                       uint64_t now_ns);
+                                       const struct cca_growth *growth, uint64_t now_ns);
 
 /* A LIVE block becomes PENDING (free_requested). Uses that were not detached are dropped. */
 void cca_heap_request_free(struct cca_heap *heap, struct cca_block *block,

@@ -232,16 +232,20 @@ static struct cca_status grow_by(struct cca_heap *heap, const struct cca_request
     if (is_over_limit(heap, bytes)) {
         return (struct cca_status){CCA_NO_MEMORY, 0};
     }
-    uint64_t generation = heap->generation, addr = 0, began_ns = cca_clock_ns();
+    uint64_t generation = heap->generation, began_ns = cca_clock_ns();
+    struct cca_growth growth = {.bytes = bytes, .is_contended = heap->in_flight++ != 0};
+    unsigned growths = ++heap->growths;
     struct cca_status status = {CCA_UNSUPPORTED, 0};
     heap->reserved_bytes += bytes;
     heap->in_flight_bytes += bytes;
     int depth = cca_heap_step_out(heap);
     if (cca_device_call_begin(heap)) {
-        status = heap->device.ops->mem_alloc(heap->device.self, bytes, &addr);
+        status = heap->device.ops->mem_alloc(heap->device.self, bytes, &growth.addr);
         cca_device_call_end(heap);
     }
     cca_heap_step_in(heap, depth);
+    growth.is_contended |= heap->growths != growths;
+    heap->in_flight--;
     heap->in_flight_bytes -= bytes;
     if (heap->generation != generation) {
         heap->reserved_bytes -= bytes; /* the memory went with its context */
@@ -255,13 +259,13 @@ static struct cca_status grow_by(struct cca_heap *heap, const struct cca_request
         return status;
     }
     uint64_t now_ns = cca_clock_ns();
-    *block_out = cca_heap_add_segment(heap, policy, request, rounded, addr, bytes,
-                                      now_ns - began_ns, now_ns);
+    growth.took_ns = now_ns - began_ns;
+    *block_out = cca_heap_add_segment(heap, policy, request, rounded, &growth, now_ns);
     if (*block_out != NULL) {
         return cca_status_ok();
     }
     heap->reserved_bytes -= bytes;
-    (void)free_memory(heap, addr, generation);
+    (void)free_memory(heap, growth.addr, generation);
     return (struct cca_status){CCA_NO_MEMORY, 0};
 }
 

@@ -59,6 +59,7 @@ enum cca_event_flags {
     CCA_EVENT_HIT = 2,      /* alloc: served without a driver allocation */
     CCA_EVENT_OVERSIZE = 4, /* the block or segment has max_split_size or more */
     CCA_EVENT_EXPANDABLE = 8,
+    CCA_EVENT_CONTENDED = 32, /* (not kept in the history) other driver allocations ran meanwhile */
     CCA_EVENT_PASSED =
         16 /* (not kept in the history) served by the driver itself; we only account for it */
 };

@@ -129,14 +129,17 @@ void cca_stats_apply(struct cca_stats *stats, const struct cca_event *event)
     }
 }
 
-static void count_driver_alloc(struct cca_counters *counters, uint64_t duration_ns)
+static void count_driver_alloc(struct cca_counters *counters, const struct cca_event *event)
 {
+    uint64_t duration_ns = event->duration_ns;
     unsigned slot = duration_ns > 1 ? 63u - (unsigned)__builtin_clzll(duration_ns) : 0;
     unsigned last = CCA_ARRAY_LEN(counters->driver_alloc_histogram) - 1;
 
     counters->driver_allocs += 1;
     counters->driver_alloc_ns += (int64_t)duration_ns;
-    counters->driver_alloc_histogram[slot < last ? slot : last] += 1;
+    if ((event->flags & CCA_EVENT_CONTENDED) == 0) {
+        counters->driver_alloc_histogram[slot < last ? slot : last] += 1;
+    }
 }
 
 void cca_counters_apply(struct cca_counters *counters, const struct cca_event *event)
@@ -151,7 +154,7 @@ void cca_counters_apply(struct cca_counters *counters, const struct cca_event *e
         break;
     case CCA_EVENT_SEGMENT_ALLOC:
         if (!is_passed) {
-            count_driver_alloc(counters, event->duration_ns);
+            count_driver_alloc(counters, event);
         }
         break;
     case CCA_EVENT_DRIVER_FREED:

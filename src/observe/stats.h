@@ -36,7 +36,8 @@ struct cca_counters {
     int64_t driver_alloc_ns, driver_free_ns;
     int64_t free_waits, free_wait_ns;
     int64_t fences, fence_joins;
-    /* Driver allocations by duration: slot i counts those of 2^i .. 2^(i+1)-1 ns. */
+    /* Driver allocations by duration: slot i counts those of 2^i .. 2^(i+1)-1 ns. Contended ones
+     * are left out: they took as long as several. */
     uint32_t driver_alloc_histogram[48];
 };
 
@@ -57,7 +58,8 @@ void cca_stats_each(const struct cca_stats *stats, cca_stats_each_fn each, void 
 /* The value of one key of the flat dictionary; -ENOENT when there is none of that name. */
 int cca_stats_value(const struct cca_stats *stats, const char *key, int64_t *value_out);
 
-/* Median duration of this process's own driver allocations, from the histogram; 0 when none. */
+/* Median duration of this process's own driver allocations, from the histogram; 0 when none was
+ * alone. */
 uint64_t cca_counters_driver_alloc_median_ns(const struct cca_counters *counters);
 
 #endif

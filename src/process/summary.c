@@ -74,6 +74,8 @@ static void put_cache(struct cca_text *line, const struct cca_counters *counters
     if (counters->hits > 0) {
         cca_text_str(line, ", ");
         put_count(line, counters->hits, "driver call saved", "driver calls saved");
+    }
+    if (saved_ns > 0) {
         cca_text_str(line, " (about ");
         put_seconds(line, saved_ns);
         cca_text_char(line, ')');

@@ -78,6 +78,8 @@ static void walk_device_counters(const struct cca_model_device *device, struct c
     cca_writer_int(writer, "driver_allocs", counters->driver_allocs);
     cca_writer_int(writer, "driver_frees", counters->driver_frees);
     cca_writer_int(writer, "driver_alloc_time_us", counters->driver_alloc_ns / 1000);
+    cca_writer_int(writer, "driver_alloc_median_us",
+                   (int64_t)(cca_counters_driver_alloc_median_ns(counters) / 1000));
     cca_writer_int(writer, "driver_free_time_us", counters->driver_free_ns / 1000);
     cca_writer_int(writer, "free_waits", counters->free_waits);
     cca_writer_int(writer, "free_wait_time_us", counters->free_wait_ns / 1000);
