@@ -74,7 +74,7 @@ cudaError_t rt_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size
 }
 
 /* Between pitched pointers only; arrays are not there yet. */
-static bool volume(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *copy_out)
+bool rt_volume(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *copy_out)
 {
     CUDA_MEMCPY3D copy = {.srcXInBytes = p->srcPos.x,
                           .srcY = p->srcPos.y,
@@ -102,7 +102,7 @@ cudaError_t rt_cudaMemcpy3D(const struct cudaMemcpy3DParms *p)
 {
     CUDA_MEMCPY3D copy;
 
-    if (p == NULL || !volume(p, &copy)) {
+    if (p == NULL || !rt_volume(p, &copy)) {
         return p == NULL ? cudaErrorInvalidValue : cudaErrorNotSupported;
     }
     RT_CALL(cuMemcpy3D, &copy);
@@ -112,7 +112,7 @@ cudaError_t rt_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t
 {
     CUDA_MEMCPY3D copy;
 
-    if (p == NULL || !volume(p, &copy)) {
+    if (p == NULL || !rt_volume(p, &copy)) {
         return p == NULL ? cudaErrorInvalidValue : cudaErrorNotSupported;
     }
     RT_CALL(cuMemcpy3DAsync, &copy, stream);

@@ -73,6 +73,37 @@
     F(cuEventQuery, 2000)                                         \
     F(cuEventSynchronize, 2000)                                   \
     F(cuEventElapsedTime, 2000)                                   \
+    F(cuGraphCreate, 10000)                                       \
+    F(cuGraphClone, 10000)                                        \
+    F(cuGraphNodeFindInClone, 10000)                              \
+    F(cuGraphGetNodes, 10000)                                     \
+    F(cuGraphGetRootNodes, 10000)                                 \
+    F(cuGraphGetEdges, 12030)                                     \
+    F(cuGraphNodeGetType, 10000)                                  \
+    F(cuGraphNodeGetDependencies, 12030)                          \
+    F(cuGraphAddDependencies, 12030)                              \
+    F(cuGraphDestroyNode, 10000)                                  \
+    F(cuGraphAddKernelNode, 12000)                                \
+    F(cuGraphKernelNodeSetParams, 12000)                          \
+    F(cuGraphExecKernelNodeSetParams, 12000)                      \
+    F(cuGraphAddMemcpyNode, 10000)                                \
+    F(cuGraphExecMemcpyNodeSetParams, 10020)                      \
+    F(cuGraphAddMemsetNode, 10000)                                \
+    F(cuGraphExecMemsetNodeSetParams, 10020)                      \
+    F(cuGraphAddHostNode, 10000)                                  \
+    F(cuGraphExecHostNodeSetParams, 10020)                        \
+    F(cuGraphAddEmptyNode, 10000)                                 \
+    F(cuGraphAddChildGraphNode, 10000)                            \
+    F(cuGraphAddEventRecordNode, 11010)                           \
+    F(cuGraphAddEventWaitNode, 11010)                             \
+    F(cuGraphAddMemAllocNode, 11040)                              \
+    F(cuGraphAddMemFreeNode, 11040)                               \
+    F(cuDeviceGetGraphMemAttribute, 11040)                        \
+    F(cuDeviceSetGraphMemAttribute, 11040)                        \
+    F(cuDeviceGraphMemTrim, 11040)                                \
+    F(cuGraphExecUpdate, 12000)                                   \
+    F(cuGraphNodeSetEnabled, 11060)                               \
+    F(cuGraphExecDestroy, 10000)                                  \
     F(cuGraphDestroy, 10000)                                      \
     F(cuThreadExchangeStreamCaptureMode, 10010)                   \
     F(cuLibraryLoadData, 12000)                                   \
@@ -88,45 +119,48 @@
     F(cuOccupancyAvailableDynamicSMemPerBlock, 10020)
 
 /* Base name, version, version of the per-thread form: those that mean a default stream. */
-#define RT_STREAM_FUNCTIONS(F)               \
-    F(cuMemAllocAsync, 11020, 11020)         \
-    F(cuMemAllocFromPoolAsync, 11020, 11020) \
-    F(cuMemFreeAsync, 11020, 11020)          \
-    F(cuMemPrefetchAsync, 12020, 12020)      \
-    F(cuMemcpy, 4000, 7000)                  \
-    F(cuMemcpyAsync, 4000, 7000)             \
-    F(cuMemcpyPeer, 4000, 7000)              \
-    F(cuMemcpyPeerAsync, 4000, 7000)         \
-    F(cuMemcpy2DUnaligned, 3020, 7000)       \
-    F(cuMemcpy2DAsync, 3020, 7000)           \
-    F(cuMemcpy3D, 3020, 7000)                \
-    F(cuMemcpy3DAsync, 3020, 7000)           \
-    F(cuMemsetD8, 3020, 7000)                \
-    F(cuMemsetD8Async, 3020, 7000)           \
-    F(cuMemsetD2D8, 3020, 7000)              \
-    F(cuMemsetD2D8Async, 3020, 7000)         \
-    F(cuStreamSynchronize, 2000, 7000)       \
-    F(cuStreamQuery, 2000, 7000)             \
-    F(cuStreamWaitEvent, 3020, 7000)         \
-    F(cuStreamGetFlags, 5050, 7000)          \
-    F(cuStreamGetPriority, 5050, 7000)       \
-    F(cuStreamGetId, 12000, 12000)           \
-    F(cuStreamGetDevice, 12080, 12080)       \
-    F(cuStreamAddCallback, 5000, 7000)       \
-    F(cuStreamAttachMemAsync, 6000, 7000)    \
-    F(cuStreamSetAttribute, 11000, 11000)    \
-    F(cuStreamGetAttribute, 11000, 11000)    \
-    F(cuStreamBeginCapture, 10010, 10010)    \
-    F(cuStreamEndCapture, 10000, 10000)      \
-    F(cuStreamIsCapturing, 10000, 10000)     \
-    F(cuStreamGetCaptureInfo, 12030, 12030)  \
-    F(cuLaunchHostFunc, 10000, 10000)        \
-    F(cuLaunchKernel, 4000, 7000)            \
-    F(cuLaunchKernelEx, 11060, 11060)        \
-    F(cuLaunchCooperativeKernel, 9000, 9000) \
-    F(cuEventRecord, 2000, 7000)             \
-    F(cuEventRecordWithFlags, 11010, 11010)  \
-    F(cuGraphInstantiateWithFlags, 11040, 0) \
+#define RT_STREAM_FUNCTIONS(F)                         \
+    F(cuMemAllocAsync, 11020, 11020)                   \
+    F(cuMemAllocFromPoolAsync, 11020, 11020)           \
+    F(cuMemFreeAsync, 11020, 11020)                    \
+    F(cuMemPrefetchAsync, 12020, 12020)                \
+    F(cuMemcpy, 4000, 7000)                            \
+    F(cuMemcpyAsync, 4000, 7000)                       \
+    F(cuMemcpyPeer, 4000, 7000)                        \
+    F(cuMemcpyPeerAsync, 4000, 7000)                   \
+    F(cuMemcpy2DUnaligned, 3020, 7000)                 \
+    F(cuMemcpy2DAsync, 3020, 7000)                     \
+    F(cuMemcpy3D, 3020, 7000)                          \
+    F(cuMemcpy3DAsync, 3020, 7000)                     \
+    F(cuMemsetD8, 3020, 7000)                          \
+    F(cuMemsetD8Async, 3020, 7000)                     \
+    F(cuMemsetD2D8, 3020, 7000)                        \
+    F(cuMemsetD2D8Async, 3020, 7000)                   \
+    F(cuStreamSynchronize, 2000, 7000)                 \
+    F(cuStreamQuery, 2000, 7000)                       \
+    F(cuStreamWaitEvent, 3020, 7000)                   \
+    F(cuStreamGetFlags, 5050, 7000)                    \
+    F(cuStreamGetPriority, 5050, 7000)                 \
+    F(cuStreamGetId, 12000, 12000)                     \
+    F(cuStreamGetDevice, 12080, 12080)                 \
+    F(cuStreamAddCallback, 5000, 7000)                 \
+    F(cuStreamAttachMemAsync, 6000, 7000)              \
+    F(cuStreamSetAttribute, 11000, 11000)              \
+    F(cuStreamGetAttribute, 11000, 11000)              \
+    F(cuStreamBeginCapture, 10010, 10010)              \
+    F(cuStreamEndCapture, 10000, 10000)                \
+    F(cuStreamIsCapturing, 10000, 10000)               \
+    F(cuStreamGetCaptureInfo, 12030, 12030)            \
+    F(cuLaunchHostFunc, 10000, 10000)                  \
+    F(cuLaunchKernel, 4000, 7000)                      \
+    F(cuLaunchKernelEx, 11060, 11060)                  \
+    F(cuLaunchCooperativeKernel, 9000, 9000)           \
+    F(cuEventRecord, 2000, 7000)                       \
+    F(cuEventRecordWithFlags, 11010, 11010)            \
+    F(cuGraphInstantiateWithFlags, 11040, 0)           \
+    F(cuGraphUpload, 11010, 11010)                     \
+    F(cuStreamBeginCaptureToGraph, 12030, 12030)       \
+    F(cuStreamUpdateCaptureDependencies, 12030, 12030) \
     F(cuGraphLaunch, 10000, 10000)
 
 /* Forms of 7.0 that the header keeps to itself; NVIDIA's runtime asks for them. */
@@ -155,6 +189,9 @@ int rt_device_count(void);
 const struct rt_driver *rt_driver(void);
 /* Ends the device's context for all threads. */
 cudaError_t rt_reset(int device);
+
+/* In copy.c: a copy in the driver's words; false: it has arrays. */
+bool rt_volume(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *copy_out);
 
 /* A call of the driver in a context, as the result of a runtime function. */
 #define RT_CALL(name, ...)                                  \

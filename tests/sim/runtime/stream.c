@@ -169,19 +169,3 @@ cudaError_t rt_cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *m
 {
     RT_CALL(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode *)mode);
 }
-
-cudaError_t rt_cudaGraphDestroy(cudaGraph_t graph)
-{
-    RT_CALL(cuGraphDestroy, graph);
-}
-
-cudaError_t rt_cudaGraphInstantiate(cudaGraphExec_t *pGraphExec, cudaGraph_t graph,
-                                    unsigned long long flags)
-{
-    RT_CALL(cuGraphInstantiateWithFlags, pGraphExec, graph, flags);
-}
-
-cudaError_t rt_cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream)
-{
-    RT_CALL(cuGraphLaunch, graphExec, stream);
-}
