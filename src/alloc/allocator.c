@@ -616,7 +616,7 @@ void cca_allocator_fork_prepare(struct cca_allocator *allocator)
     cca_lock_take(&allocator->lock);
     EACH_HEAP(heap, allocator)
     {
-        cca_lock_take(&heap->lock);
+        cca_lock_take_urgent(&heap->lock);
     }
     cca_lock_take(&allocator->segments.lock);
     cca_ptrmap_lock_all(&allocator->blocks);

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/lock.h"
 
+#include <sched.h>
 #include <stddef.h>
 
 #include "base/check.h"
 #include "base/compiler.h"
+
+/* Yields before a lock is taken although an urgent taker still waits: no one waits for ever. */
+enum { GIVE_WAY_MAX = 100 };
 
 #ifdef __SANITIZE_THREAD__
 #define IS_TSAN 1
@@ -69,9 +73,10 @@ void cca_lock_init(struct cca_lock *lock, int rank)
 {
     pthread_mutex_init(&lock->mutex, NULL);
     lock->rank = rank;
+    atomic_init(&lock->urgent, 0);
 }
 
-void cca_lock_take(struct cca_lock *lock)
+static void take(struct cca_lock *lock)
 {
 #ifndef NDEBUG
     CCA_ASSERT(rank_is_above_held(lock->rank));
@@ -80,6 +85,24 @@ void cca_lock_take(struct cca_lock *lock)
 #ifndef NDEBUG
     note_taken(lock);
 #endif
+}
+
+void cca_lock_take(struct cca_lock *lock)
+{
+    for (int i = 0; i < GIVE_WAY_MAX; i++) {
+        if (CCA_LIKELY(atomic_load_explicit(&lock->urgent, memory_order_relaxed) == 0)) {
+            break;
+        }
+        sched_yield();
+    }
+    take(lock);
+}
+
+void cca_lock_take_urgent(struct cca_lock *lock)
+{
+    atomic_fetch_add_explicit(&lock->urgent, 1, memory_order_relaxed);
+    take(lock);
+    atomic_fetch_sub_explicit(&lock->urgent, 1, memory_order_relaxed);
 }
 
 bool cca_lock_try(struct cca_lock *lock)
@@ -125,4 +148,5 @@ void cca_lock_reset(struct cca_lock *lock)
 #endif
     /* No destroy first: that is undefined while the parent's thread held it. */
     pthread_mutex_init(&lock->mutex, NULL);
+    atomic_store_explicit(&lock->urgent, 0, memory_order_relaxed);
 }

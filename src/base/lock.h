@@ -5,6 +5,7 @@
 #define CCA_BASE_LOCK_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 /* The order of all locks in the library, lowest first. */
@@ -24,10 +25,14 @@ enum cca_lock_rank {
 struct cca_lock {
     pthread_mutex_t mutex;
     int rank;
+    atomic_int urgent; /* threads in cca_lock_take_urgent */
 };
 
 void cca_lock_init(struct cca_lock *lock, int rank);
 void cca_lock_take(struct cca_lock *lock);
+/* For the rare taker (a snapshot, a fork) beside threads that take and drop the lock without a
+ * pause: they give way to it, which a plain mutex would not make them do. */
+void cca_lock_take_urgent(struct cca_lock *lock);
 bool cca_lock_try(struct cca_lock *lock);
 void cca_lock_drop(struct cca_lock *lock);
 /* Debug builds: whether this thread holds it; release builds: true. */

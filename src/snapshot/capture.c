@@ -35,7 +35,7 @@ static void lock_all(struct cca_allocator *allocator)
 {
     for (int i = 0; i < CCA_DEVICES_MAX; i++) {
         if (heap_at(allocator, i) != NULL) {
-            cca_lock_take(&heap_at(allocator, i)->lock);
+            cca_lock_take_urgent(&heap_at(allocator, i)->lock);
         }
     }
 }

@@ -3,6 +3,8 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <unistd.h>
 
 #include "base/lock.h"
 #include "unit/base/child.h"
@@ -187,6 +189,45 @@ static void debug_build_stops_at_dropping_what_is_not_held(void **state)
 
 #endif
 
+static atomic_bool is_over;
+static atomic_long takes;
+
+static void *take_without_a_pause(void *arg)
+{
+    (void)arg;
+    while (!atomic_load(&is_over)) {
+        cca_lock_take(&low);
+        atomic_fetch_add(&takes, 1);
+        cca_lock_drop(&low);
+    }
+    return NULL;
+}
+
+static void threads_give_way_to_an_urgent_taker(void **state)
+{
+    enum { THREADS = 4, ROUNDS = 50, FEW = 5000 };
+    pthread_t threads[THREADS];
+    long passed = 0;
+
+    (void)state;
+    atomic_store(&is_over, false);
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, take_without_a_pause, NULL), 0);
+    }
+    for (int i = 0; i < ROUNDS; i++) {
+        usleep(500);
+        long before = atomic_load(&takes);
+        cca_lock_take_urgent(&low);
+        passed += atomic_load(&takes) - before;
+        cca_lock_drop(&low);
+    }
+    atomic_store(&is_over, true);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    assert_true(passed < (long)ROUNDS * FEW);
+}
+
 static int reset_and_take(void)
 {
     cca_lock_reset(&low);
@@ -219,6 +260,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(debug_build_stops_at_an_equal_rank, setup),
     cmocka_unit_test_setup(debug_build_stops_at_dropping_what_is_not_held, setup),
 #endif
+    cmocka_unit_test_setup(threads_give_way_to_an_urgent_taker, setup),
     cmocka_unit_test_setup(reset_frees_a_lock_held_at_fork, setup),
 };
 
