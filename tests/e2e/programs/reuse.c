@@ -1,20 +1,38 @@
 /* SPDX-License-Identifier: MIT */
 /* Frees memory while a kernel still writes to it, then allocates and writes on another stream:
- * correct only if memory is never handed on too early. Arguments: rounds in all, threads, seed, and
+ * correct only if memory is never handed on too early. Where there are two devices, without peer
+ * access, every other thread uses the second. Arguments: rounds in all, threads, seed, and
  * "endless" for a kernel that outlasts the program. */
 #include <pthread.h>
 
 #include "program.h"
 #include "support/sim_kernels.h"
 
-enum { KERNEL_US = 500, KINDS = 5 };
+enum { KERNEL_US = 500 };
+
+/* How the memory is allocated, on which stream it is used, and how it is freed. */
+enum kind {
+    FREE,
+    FREE_ASYNC_OF_ASYNC,
+    FREE_ASYNC_OF_MALLOC,
+    FREE_AFTER_WAIT,
+    DESTROY_STREAM,
+    LEGACY_FREE,
+    LEGACY_ASYNC,
+    PER_THREAD_FREE,
+    PER_THREAD_ASYNC,
+    FREE_WITH_OTHER_DEVICE,
+    KINDS
+};
 
 static int rounds_per_thread;
 static unsigned first_seed;
+static int device_count;
 
 struct worker {
     cudaStream_t writer, other; /* non-blocking, never ordered against each other */
     unsigned seed;
+    int device;
 };
 
 static size_t draw_size(struct worker *worker)
@@ -23,37 +41,66 @@ static size_t draw_size(struct worker *worker)
     return sizes[(unsigned)rand_r(&worker->seed) % (sizeof(sizes) / sizeof(sizes[0]))];
 }
 
-/* Memory with a slow kernel at work on it, freed in one of several ways. */
-static void write_and_free(struct worker *worker, int kind, size_t bytes)
+static cudaStream_t stream_of(const struct worker *worker, enum kind kind)
 {
     cudaStream_t stream = worker->writer;
-    void *p = NULL;
-    if (kind == 4) {
+    if (kind == DESTROY_STREAM) {
         MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    } else if (kind == LEGACY_FREE || kind == LEGACY_ASYNC) {
+        stream = cudaStreamLegacy;
+    } else if (kind == PER_THREAD_FREE || kind == PER_THREAD_ASYNC) {
+        stream = cudaStreamPerThread;
     }
-    if (kind == 0 || kind == 2) {
-        MUST(cudaMalloc(&p, bytes));
-    } else {
-        MUST(cudaMallocAsync(&p, bytes, stream));
-    }
-    MUST(sim_fill_slow(p, bytes, 0xAA, KERNEL_US, stream));
-    if (kind == 0) {
+    return stream;
+}
+
+static int is_allocated_async(enum kind kind)
+{
+    return kind == FREE_ASYNC_OF_ASYNC || kind == FREE_AFTER_WAIT || kind == DESTROY_STREAM ||
+           kind == LEGACY_ASYNC || kind == PER_THREAD_ASYNC;
+}
+
+static void free_it(const struct worker *worker, enum kind kind, void *p, cudaStream_t stream)
+{
+    switch (kind) {
+    case FREE_WITH_OTHER_DEVICE:
+        MUST(cudaSetDevice((worker->device + 1) % device_count));
         MUST(cudaFree(p));
-    } else if (kind == 3) {
+        MUST(cudaSetDevice(worker->device));
+        break;
+    case FREE_AFTER_WAIT:
         MUST(cudaStreamSynchronize(stream));
         MUST(cudaFree(p));
-    } else {
-        MUST(cudaFreeAsync(p, stream));
+        break;
+    case FREE:
+    case LEGACY_FREE:
+    case PER_THREAD_FREE: MUST(cudaFree(p)); break;
+    default: MUST(cudaFreeAsync(p, stream));
     }
-    if (kind == 4) {
+}
+
+/* Memory with a slow kernel at work on it, freed in one of several ways. */
+static void write_and_free(const struct worker *worker, enum kind kind, size_t bytes)
+{
+    cudaStream_t stream = stream_of(worker, kind);
+    void *p = NULL;
+    if (is_allocated_async(kind)) {
+        MUST(cudaMallocAsync(&p, bytes, stream));
+    } else {
+        MUST(cudaMalloc(&p, bytes));
+    }
+    MUST(sim_fill_slow(p, bytes, 0xAA, KERNEL_US, stream));
+    free_it(worker, kind, p, stream);
+    if (kind == DESTROY_STREAM) {
         MUST(cudaStreamDestroy(stream));
     }
 }
 
-static void write_elsewhere_and_check(struct worker *worker, int kind, size_t bytes, int value)
+static void write_elsewhere_and_check(struct worker *worker, enum kind kind, size_t bytes,
+                                      int value)
 {
     void *p = NULL;
-    int is_async = kind == 1;
+    int is_async = kind == FREE_ASYNC_OF_ASYNC || kind == LEGACY_ASYNC || kind == PER_THREAD_ASYNC;
     if (is_async) {
         MUST(cudaMallocAsync(&p, bytes, worker->other));
     } else {
@@ -75,11 +122,13 @@ static void write_elsewhere_and_check(struct worker *worker, int kind, size_t by
 
 static void *work(void *arg)
 {
-    struct worker worker = {.seed = first_seed + (unsigned)(intptr_t)arg};
+    struct worker worker = {.seed = first_seed + (unsigned)(intptr_t)arg,
+                            .device = (int)(intptr_t)arg % device_count};
+    MUST(cudaSetDevice(worker.device));
     MUST(cudaStreamCreateWithFlags(&worker.writer, cudaStreamNonBlocking));
     MUST(cudaStreamCreateWithFlags(&worker.other, cudaStreamNonBlocking));
     for (int i = 0; i < rounds_per_thread; i++) {
-        int kind = rand_r(&worker.seed) % KINDS;
+        enum kind kind = (enum kind)(rand_r(&worker.seed) % KINDS);
         size_t bytes = draw_size(&worker);
         write_and_free(&worker, kind, bytes);
         write_elsewhere_and_check(&worker, kind, bytes, 1 + i % 150);
@@ -117,6 +166,8 @@ int main(int argc, char **argv)
     if (argc > 4 && strcmp(argv[4], "endless") == 0) {
         free_beside_an_endless_kernel(rounds);
     }
+    MUST(cudaGetDeviceCount(&device_count));
+    device_count = device_count > 2 ? 2 : device_count;
     count = count < 1 ? 1 : count > 64 ? 64 : count;
     rounds_per_thread = (rounds + count - 1) / count;
     for (int i = 0; i < count; i++) {
