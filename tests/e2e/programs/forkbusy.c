@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* Threads that keep the CUDA runtime busy while the program forks: each child loads a library,
+ * allocates on the heap and ends. Arguments: the library, children. */
+#include <dlfcn.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "program.h"
+#include "watchdog.h"
+
+static void *keep_busy(void *allocates)
+{
+    cudaStream_t stream;
+    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    for (;;) {
+        MUST(cudaStreamSynchronize(stream));
+        if (allocates != NULL) {
+            void *p = NULL;
+            MUST(cudaMalloc(&p, 4096));
+            MUST(cudaFree(p));
+        }
+    }
+    return NULL;
+}
+
+static void be_child(const char *library)
+{
+    void *handle = dlopen(library, RTLD_NOW);
+    free(malloc(100000));
+    _exit(handle != NULL ? 0 : 1);
+}
+
+/* The status of the child; -1 when it had to be ended after five seconds. */
+static int wait_for(pid_t child)
+{
+    int status = 0;
+    double end = seconds() + 5;
+    while (waitpid(child, &status, WNOHANG) == 0) {
+        if (seconds() > end) {
+            kill(child, SIGKILL);
+            waitpid(child, &status, 0);
+            return -1;
+        }
+        usleep(200);
+    }
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    pthread_t threads[2];
+    const char *library = argc > 1 ? argv[1] : "";
+    int children = argc > 2 ? atoi(argv[2]) : 100, ended = 0, hung = 0;
+    void *p = NULL;
+    MUST(cudaMalloc(&p, 4096));
+    for (int i = 0; i < 2; i++) {
+        pthread_create(&threads[i], NULL, keep_busy, i == 0 ? NULL : threads);
+    }
+    for (int i = 0; i < children && !hung; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            be_child(library);
+        }
+        int status = wait_for(child);
+        hung = status == -1;
+        ended += status == 0;
+    }
+    printf("%d children ended well%s\n", ended, hung ? ", one HANGS" : "");
+    fflush(stdout);
+    _exit(0);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory that the program has freed is there for the program: for one large allocation after a call
+ * that ends caching, and down to the last bytes of a small device. Arguments: what, and how freed.
+ */
+#include "program.h"
+
+static const size_t large = (size_t)10 << 30; /* of 16 GiB */
+
+static void free_large(const char *how)
+{
+    void *p = NULL;
+    if (strcmp(how, "sync") == 0) {
+        MUST(cudaMalloc(&p, large));
+        MUST(cudaFree(p));
+        return;
+    }
+    cudaStream_t stream;
+    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    MUST(cudaMallocAsync(&p, large, stream));
+    MUST(cudaFreeAsync(p, stream));
+    if (strcmp(how, "async") == 0) {
+        MUST(cudaDeviceSynchronize());
+    } else {
+        MUST(cudaStreamSynchronize(stream));
+    }
+}
+
+static void pool(void)
+{
+    cudaMemPool_t default_pool;
+    uint64_t threshold = 0;
+    MUST(cudaDeviceGetDefaultMemPool(&default_pool, 0));
+    SHOW(cudaMemPoolGetAttribute(default_pool, cudaMemPoolAttrReleaseThreshold, &threshold));
+}
+
+static void capture(void)
+{
+    cudaStream_t stream;
+    cudaGraph_t graph = NULL;
+    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    SHOW(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    SHOW(cudaStreamEndCapture(stream, &graph));
+    SHOW(cudaGraphDestroy(graph));
+}
+
+static void allocate_large(void)
+{
+    void *p = NULL;
+    SHOW(cudaMalloc(&p, large));
+    SHOW(cudaFree(p));
+    SHOW(cudaMalloc(&p, large));
+}
+
+/* Blocks of one size until there is no more, which is not an error to keep. */
+static void fill_with(size_t bytes)
+{
+    void *p = NULL;
+    int count = 0;
+    while (cudaMalloc(&p, bytes) == cudaSuccess) {
+        count++;
+    }
+    printf("%d blocks of %zu, last error %d\n", count, bytes, (int)cudaGetLastError());
+}
+
+static void last_bytes(void)
+{
+    void *p = NULL;
+    fill_with(20 << 20);
+    SHOW(cudaMalloc(&p, 7 << 20));
+    SHOW(cudaMalloc(&p, 2 << 20));
+    SHOW(cudaMalloc(&p, 6 << 20));
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "", *how = argc > 2 ? argv[2] : "sync";
+    if (strcmp(what, "fill") == 0) {
+        fill_with(strtoul(how, NULL, 10));
+        return 0;
+    }
+    if (strcmp(what, "last") == 0) {
+        last_bytes();
+        return 0;
+    }
+    free_large(how);
+    if (strcmp(what, "pool") == 0) {
+        pool();
+    } else if (strcmp(what, "capture") == 0) {
+        capture();
+    } else if (strcmp(what, "peer") == 0) {
+        SHOW(cudaDeviceEnablePeerAccess(1, 0));
+    }
+    allocate_large();
+    return 0;
+}
