@@ -25,29 +25,29 @@ static void end_the_program(int number)
     exit(5);
 }
 
-/* The device is busy until this returns. */
-static void CUDART_CB interrupt_main(void *unused)
+static void *interrupt_main(void *unused)
 {
-    (void)unused;
     usleep(200000);
     pthread_kill(main_thread, SIGALRM);
-    usleep(200000);
+    return unused;
 }
 
 int main(void)
 {
+    pthread_t thread;
     cudaStream_t stream;
     void *p = NULL;
     struct sigaction action = {.sa_handler = end_the_program};
     main_thread = pthread_self();
     sigaction(SIGALRM, &action, NULL);
-    watchdog(8);
+    watchdog(10);
     MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     MUST(cudaMalloc(&p, 1 << 20));
     MUST(cudaMalloc(&first, 1 << 20));
     MUST(cudaMalloc(&second, 1 << 20));
     atexit(at_exit);
-    MUST(cudaLaunchHostFunc(stream, interrupt_main, NULL));
+    MUST(cudaMemsetAsync(p, 1, 1 << 20, stream));
+    pthread_create(&thread, NULL, interrupt_main, NULL);
     MUST(cudaFree(p));
     MUST(cudaStreamSynchronize(stream)); /* here where the free does not wait */
     for (;;) {
