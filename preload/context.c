@@ -4,16 +4,14 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "base/reentry.h"
 #include "device/cuda_device.h"
 #include "device/cuda_table.h"
 #include "preload/original.h"
+#include "preload/stream_key.h"
 #include "preload/valve.h"
 
 typedef int (*free_fn)(void *ptr);
-
-/* Ids count streams, so these bits are free in them. */
-enum { DEVICE_SHIFT = 48 };
-#define KEY_OF_ID_0 ((cca_key)1 << 47)
 
 static struct cca_cuda_contexts contexts;
 static CCA_THREAD_LOCAL bool must_ask;
@@ -110,7 +108,14 @@ static bool device_agrees(const struct cca_cuda_table *table, const void *caller
 static int start_runtime(const void *caller)
 {
     free_fn real_free = (free_fn)cca_original_runtime(CCA_ROW_cudaFree, caller);
-    return real_free != NULL ? real_free(NULL) : CUDA_ERROR_NOT_INITIALIZED;
+    if (real_free == NULL) {
+        return CUDA_ERROR_NOT_INITIALIZED;
+    }
+    /* It may take seconds. */
+    int depth = cca_reentry_suspend();
+    int result = real_free(NULL);
+    cca_reentry_resume(depth);
+    return result;
 }
 
 static enum up look_at_current(const void *caller, struct cca_heap **heap_out)
@@ -139,6 +144,13 @@ struct cca_heap *cca_context_current(void)
     return known_heap(current_context(cca_original_table()));
 }
 
+struct cca_heap *cca_context_for_wait(const void *caller)
+{
+    const struct cca_cuda_table *table = cca_original_table();
+    struct cca_heap *heap = known_heap(current_context(table));
+    return heap != NULL && device_agrees(table, caller) ? heap : NULL;
+}
+
 bool cca_context_exists(void)
 {
     return current_context(cca_original_table()) != NULL;
@@ -154,24 +166,23 @@ static bool is_default_stream(const void *stream)
     return (uintptr_t)stream <= (uintptr_t)CU_STREAM_PER_THREAD;
 }
 
-/* The stream's id as a key. Default streams of different contexts might share an id, and a block
- * may be freed on a stream of another device than its own: the device is part of their key. */
+bool cca_context_is_own_stream(const void *stream, bool is_per_thread)
+{
+    return stream == CU_STREAM_PER_THREAD || (stream == NULL && is_per_thread);
+}
+
 static bool make_key(const struct cca_cuda_table *table, CUstream stream, bool is_per_thread,
                      cca_key *key_out)
 {
     unsigned long long id = 0;
     CUdevice device = 0;
+    uint32_t thread = cca_context_is_own_stream(stream, is_per_thread) ? cca_stream_thread() : 0;
     CUresult result = is_per_thread ? table->stream_get_id_ptsz(stream, &id)
                                     : table->stream_get_id(stream, &id);
     if (result == CUDA_SUCCESS && is_default_stream(stream)) {
         result = table->ctx_get_device(&device);
-        id |= (unsigned long long)device << DEVICE_SHIFT;
     }
-    if (result != CUDA_SUCCESS || id == CCA_KEY_READY) {
-        return false;
-    }
-    *key_out = id != 0 ? id : KEY_OF_ID_0;
-    return true;
+    return result == CUDA_SUCCESS && cca_stream_key(id, device, thread, key_out);
 }
 
 static bool is_capturing(const struct cca_cuda_table *table, CUstream stream, bool is_per_thread)
@@ -222,21 +233,37 @@ struct cca_stream_place cca_context_for_stream(const void *caller, void *stream_
     return place;
 }
 
-struct cca_stream_place cca_context_of_known_stream(void *stream_)
+struct cca_stream_place cca_context_of_known_stream(const void *caller, void *stream_,
+                                                    bool is_per_thread)
 {
     CUstream stream = stream_;
     CUcontext ctx = NULL;
     struct cca_stream_place place = {CCA_STREAM_OTHER, NULL, CCA_KEY_READY};
     const struct cca_cuda_table *table = cca_original_table();
-    if (table == NULL || is_default_stream(stream) || !cca_cuda_table_has_stream_ids(table) ||
-        table->stream_get_ctx(stream, &ctx) != CUDA_SUCCESS) {
+    if (table == NULL || !cca_cuda_table_has_stream_ids(table) || cca_process_allocator() == NULL) {
         return place;
     }
-    place.heap = known_heap(ctx);
-    if (place.heap != NULL && make_key(table, stream, false, &place.key)) {
+    if (is_default_stream(stream)) {
+        place.heap = cca_context_for_wait(caller);
+    } else if (table->stream_get_ctx(stream, &ctx) == CUDA_SUCCESS) {
+        place.heap = known_heap(ctx);
+    }
+    if (place.heap != NULL && make_key(table, stream, is_per_thread, &place.key)) {
         place.kind = CCA_STREAM_SERVED;
     }
     return place;
+}
+
+bool cca_context_is_created(const void *stream)
+{
+    return !is_default_stream(stream);
+}
+
+bool cca_context_still_captures(void *stream, bool is_per_thread)
+{
+    const struct cca_cuda_table *table = cca_original_table();
+    return table == NULL || !cca_cuda_table_has_stream_ids(table) ||
+           is_capturing(table, stream, is_per_thread);
 }
 
 bool cca_context_primary_is_up(int device)

@@ -21,6 +21,10 @@ struct cca_heap *cca_context_for_alloc(const void *caller);
 /* The heap of the current context when both exist, or NULL. Asks nobody and starts nothing. */
 struct cca_heap *cca_context_current(void);
 
+/* The same before a call of this caller's runtime that will wait for its device; NULL where another
+ * device is still current. */
+struct cca_heap *cca_context_for_wait(const void *caller);
+
 /* A thread that frees has a context afterwards, as natively: 0, or the error with which the
  * caller's runtime failed to bring one up. */
 int cca_context_for_free(const void *caller);
@@ -45,8 +49,19 @@ struct cca_stream_place {
 struct cca_stream_place cca_context_for_stream(const void *caller, void *stream,
                                                bool is_per_thread);
 
-/* A stream that is about to be destroyed: only what is known already, nothing is started. */
-struct cca_stream_place cca_context_of_known_stream(void *stream);
+/* A stream that is about to be waited for or destroyed: only what is known already, nothing is
+ * started. */
+struct cca_stream_place cca_context_of_known_stream(const void *caller, void *stream,
+                                                    bool is_per_thread);
+
+/* Not one of the handles that stand for default streams. */
+bool cca_context_is_created(const void *stream);
+
+/* The calling thread's default stream, by either name. */
+bool cca_context_is_own_stream(const void *stream, bool is_per_thread);
+
+/* True also when the driver does not say. */
+bool cca_context_still_captures(void *stream, bool is_per_thread);
 
 /* The device that a call of this caller's runtime would act on, or -1. */
 int cca_context_device(const void *caller);

@@ -70,6 +70,11 @@ static inline void cca_hook_leave(void)
     cca_reentry_leave();
 }
 
+/* A free that got no enter: it came from inside a call of ours on the same thread, as from a signal
+ * handler, while the block's lock may be held. Memory of ours stays live then and the free counts
+ * as done: given to the driver it would take a whole segment along. */
+bool cca_hook_must_keep(uint64_t addr);
+
 /* A free through any door: what the allocator decided. `request` is described already. */
 enum cca_free_result cca_hook_free(enum cca_row row, uint64_t addr,
                                    const struct cca_request *request);

@@ -17,6 +17,26 @@ enum cca_free_result cca_hook_free(enum cca_row row, uint64_t addr,
     return result;
 }
 
+bool cca_hook_must_keep(uint64_t addr)
+{
+    struct cca_allocator *allocator = cca_reentry_inside() ? cca_process_allocator() : NULL;
+    return allocator != NULL && cca_allocator_owns_try(allocator, addr) != 0;
+}
+
+/* Calls of ours to the real functions may wait: for that time the thread is outside. */
+static int real_free(uint64_t addr)
+{
+    int depth = cca_reentry_suspend();
+    int result = CCA_FORWARD_DRIVER(cuMemFree_v2, addr);
+    cca_reentry_resume(depth);
+    return result;
+}
+
+static int forward_free(uint64_t addr)
+{
+    return addr != 0 && cca_hook_must_keep(addr) ? (int)CCA_CUDA_SUCCESS : real_free(addr);
+}
+
 static int answer(enum cca_free_result result)
 {
     return result == CCA_FREE_DONE ? CCA_CUDA_SUCCESS : CCA_CUDA_INVALID_VALUE;
@@ -31,12 +51,12 @@ int cuMemFree(unsigned addr)
 int cuMemFree_v2(uint64_t addr)
 {
     if (addr == 0 || !cca_hook_enter(CCA_ROW_cuMemFree_v2)) {
-        return CCA_FORWARD_DRIVER(cuMemFree_v2, addr);
+        return forward_free(addr);
     }
     struct cca_request request = {.api = CCA_API_DRIVER_FREE, .key = CCA_KEY_READY};
     cca_process_describe(&request, true, 1);
     enum cca_free_result freed = cca_hook_free(CCA_ROW_cuMemFree_v2, addr, &request);
-    int result = freed == CCA_FREE_FORWARD ? CCA_FORWARD_DRIVER(cuMemFree_v2, addr) : answer(freed);
+    int result = freed == CCA_FREE_FORWARD ? real_free(addr) : answer(freed);
     cca_hook_leave();
     return result;
 }
@@ -56,7 +76,9 @@ static enum cca_free_result free_async(enum cca_row row, const struct cca_stream
 int cuMemFreeAsync(uint64_t addr, void *stream)
 {
     if (addr == 0 || !cca_hook_enter(CCA_ROW_cuMemFreeAsync)) {
-        return CCA_FORWARD_DRIVER(cuMemFreeAsync, addr, stream);
+        return addr != 0 && cca_hook_must_keep(addr)
+                   ? (int)CCA_CUDA_SUCCESS
+                   : CCA_FORWARD_DRIVER(cuMemFreeAsync, addr, stream);
     }
     struct cca_stream_place place = cca_context_for_stream(NULL, stream, false);
     struct cca_request request = {.api = CCA_API_DRIVER_FREE_ASYNC, .key = place.key};
@@ -71,7 +93,9 @@ int cuMemFreeAsync(uint64_t addr, void *stream)
 int cuMemFreeAsync_ptsz(uint64_t addr, void *stream)
 {
     if (addr == 0 || !cca_hook_enter(CCA_ROW_cuMemFreeAsync_ptsz)) {
-        return CCA_FORWARD_DRIVER(cuMemFreeAsync_ptsz, addr, stream);
+        return addr != 0 && cca_hook_must_keep(addr)
+                   ? (int)CCA_CUDA_SUCCESS
+                   : CCA_FORWARD_DRIVER(cuMemFreeAsync_ptsz, addr, stream);
     }
     struct cca_stream_place place = cca_context_for_stream(NULL, stream, true);
     struct cca_request request = {.api = CCA_API_DRIVER_FREE_ASYNC, .key = place.key};

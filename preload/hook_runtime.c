@@ -23,27 +23,59 @@ static const struct async_api legacy = {CCA_ROW_cudaMallocAsync, CCA_ROW_cudaFre
 static const struct async_api per_thread = {CCA_ROW_cudaMallocAsync_ptsz,
                                             CCA_ROW_cudaFreeAsync_ptsz, true};
 
+/* The real functions may wait: for that time the thread is outside. */
 static int real_malloc(const void *caller, void **ptr, size_t bytes)
 {
-    return CCA_FORWARD_RUNTIME(cudaMalloc, caller, ptr, bytes);
+    int depth = cca_reentry_suspend();
+    int result = CCA_FORWARD_RUNTIME(cudaMalloc, caller, ptr, bytes);
+    cca_reentry_resume(depth);
+    return result;
 }
 
 static int real_free(const void *caller, void *ptr)
 {
-    return CCA_FORWARD_RUNTIME(cudaFree, caller, ptr);
+    int depth = cca_reentry_suspend();
+    int result = CCA_FORWARD_RUNTIME(cudaFree, caller, ptr);
+    cca_reentry_resume(depth);
+    return result;
 }
 
 static int real_malloc_async(const struct async_api *api, const void *caller, void **ptr,
                              size_t bytes, void *stream)
 {
     cudaMallocAsync_fn real = (cudaMallocAsync_fn)cca_original_runtime(api->malloc_row, caller);
-    return real != NULL ? real(ptr, bytes, stream) : (int)CCA_CUDA_NOT_INITIALIZED;
+    if (real == NULL) {
+        return CCA_CUDA_NOT_INITIALIZED;
+    }
+    int depth = cca_reentry_suspend();
+    int result = real(ptr, bytes, stream);
+    cca_reentry_resume(depth);
+    return result;
 }
 
 static int real_free_async(const struct async_api *api, const void *caller, void *ptr, void *stream)
 {
     cudaFreeAsync_fn real = (cudaFreeAsync_fn)cca_original_runtime(api->free_row, caller);
-    return real != NULL ? real(ptr, stream) : (int)CCA_CUDA_NOT_INITIALIZED;
+    if (real == NULL) {
+        return CCA_CUDA_NOT_INITIALIZED;
+    }
+    int depth = cca_reentry_suspend();
+    int result = real(ptr, stream);
+    cca_reentry_resume(depth);
+    return result;
+}
+
+static int forward_free(const void *caller, void *ptr)
+{
+    bool must_keep = ptr != NULL && cca_hook_must_keep((uint64_t)(uintptr_t)ptr);
+    return must_keep ? (int)CCA_CUDA_SUCCESS : real_free(caller, ptr);
+}
+
+static int forward_free_async(const struct async_api *api, const void *caller, void *ptr,
+                              void *stream)
+{
+    bool must_keep = ptr != NULL && cca_hook_must_keep((uint64_t)(uintptr_t)ptr);
+    return must_keep ? (int)CCA_CUDA_SUCCESS : real_free_async(api, caller, ptr, stream);
 }
 
 static CCA_COLD int fail_malloc(const void *caller)
@@ -100,6 +132,15 @@ static enum cca_status_kind serve(enum cca_row row, struct cca_heap *heap,
     return status.kind;
 }
 
+/* What is idle here may be what the driver lacks. */
+static void make_room(struct cca_heap *heap, const struct cca_request *request)
+{
+    struct cca_allocator *allocator = cca_process_allocator();
+    if (heap != NULL && allocator != NULL && cca_allocator_is_stopped(allocator)) {
+        cca_allocator_make_room(allocator, heap, request->bytes);
+    }
+}
+
 static void note_passed(struct cca_heap *heap, const struct cca_request *request, int result,
                         void *const *ptr)
 {
@@ -123,6 +164,7 @@ static int finish_malloc(const void *caller, struct cca_heap *heap,
     case CCA_NO_MEMORY: return fail_malloc(caller);
     default: break;
     }
+    make_room(heap, request);
     int result = real_malloc(caller, ptr, request->bytes);
     note_passed(heap, request, result, ptr);
     return result;
@@ -162,7 +204,7 @@ int cudaFree(void *ptr)
     const void *caller = CCA_CALLER();
     /* The idiom that starts the runtime. */
     if (ptr == NULL || !cca_hook_enter(CCA_ROW_cudaFree)) {
-        return real_free(caller, ptr);
+        return forward_free(caller, ptr);
     }
     int result = cca_context_for_free(caller);
     if (CCA_LIKELY(result == CCA_CUDA_SUCCESS)) {
@@ -191,6 +233,9 @@ static int finish_malloc_async(const struct async_api *api, const void *caller,
         }
     } else {
         cca_hook_count(api->malloc_row, CCA_COVERAGE_PASSED);
+    }
+    if (place->kind != CCA_STREAM_CAPTURING) {
+        make_room(place->heap, request);
     }
     int result = real_malloc_async(api, caller, ptr, request->bytes, stream);
     /* A graph's memory is not the program's to account for. */
@@ -253,7 +298,7 @@ int cudaFreeAsync(void *ptr, void *stream)
 {
     const void *caller = CCA_CALLER();
     if (ptr == NULL || !cca_hook_enter(CCA_ROW_cudaFreeAsync)) {
-        return real_free_async(&legacy, caller, ptr, stream);
+        return forward_free_async(&legacy, caller, ptr, stream);
     }
     struct cca_stream_place place = cca_context_for_stream(caller, stream, false);
     struct cca_request request = {.api = CCA_API_FREE_ASYNC, .key = place.key};
@@ -267,7 +312,7 @@ int cudaFreeAsync_ptsz(void *ptr, void *stream)
 {
     const void *caller = CCA_CALLER();
     if (ptr == NULL || !cca_hook_enter(CCA_ROW_cudaFreeAsync_ptsz)) {
-        return real_free_async(&per_thread, caller, ptr, stream);
+        return forward_free_async(&per_thread, caller, ptr, stream);
     }
     struct cca_stream_place place = cca_context_for_stream(caller, stream, true);
     struct cca_request request = {.api = CCA_API_FREE_ASYNC, .key = place.key};

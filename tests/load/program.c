@@ -10,12 +10,15 @@
 int cudaFree(void *ptr);
 int cudaMalloc(void **ptr, size_t bytes);
 int cudaSetDevice(int device);
+int cudaThreadExit(void);
+int cudaThreadSynchronize(void);
 
 static void answer_main(void)
 {
     int (*volatile by_address)(void *) = cudaFree;
     printf("main %d %d %d %d\n", cudaFree(NULL), cudaMalloc(NULL, 0), cudaSetDevice(0),
            by_address(NULL));
+    printf("old %d %d\n", cudaThreadExit(), cudaThreadSynchronize());
 }
 #else
 static void answer_main(void)

@@ -35,7 +35,7 @@ class Binding(unittest.TestCase):
         return native[1]
 
     def test_a_linked_program_reaches_its_runtime(self):
-        self.assertIn('main 12 12 12 12', self.same('linked12'))
+        self.assertIn('main 12 12 12 12\nold 12 12', self.same('linked12'))
         self.assertIn('main 13 13 13 13', self.same('linked13'))
 
     def test_a_plugin_reaches_its_own_runtime(self):

@@ -96,7 +96,8 @@ class WithoutCuda(unittest.TestCase):
         calls = ['cudaMalloc(ctypes.byref(p), ctypes.c_size_t(512))',
                  'cudaMalloc(ctypes.byref(p), ctypes.c_size_t(0))', 'cudaFree(None)',
                  'cudaFree(ctypes.c_void_p(512))', 'cudaSetDevice(0)', 'cudaDeviceReset()',
-                 'cudaDeviceSynchronize()', 'cudaStreamDestroy(ctypes.c_void_p(8))',
+                 'cudaDeviceSynchronize()', 'cudaThreadExit()',
+                 'cudaStreamDestroy(ctypes.c_void_p(8))',
                  'cudaMallocAsync(ctypes.byref(p), ctypes.c_size_t(512), None)',
                  'cudaFreeAsync(ctypes.c_void_p(512), None)', 'cudaMemGetInfo(None, None)',
                  'cudaIpcGetMemHandle(None, ctypes.c_void_p(512))',
@@ -132,6 +133,13 @@ class File(unittest.TestCase):
         self.assertGreater(len(hooks), 60)
         self.assertEqual({name for name in exported if not name.startswith('cca_')}, hooks)
         self.assertIn('cca_api_1', exported)
+
+    def test_older_names_are_followed_like_the_newer_ones(self):
+        with open(HOOKS, encoding='ascii') as rows:
+            actions = dict(re.findall(r'^HOOK\((\w+), RUNTIME, (\w+),', rows.read(), re.M))
+        for old, new in (('cudaThreadExit', 'cudaDeviceReset'),
+                         ('cudaThreadSynchronize', 'cudaDeviceSynchronize')):
+            self.assertEqual(actions.get(old), actions[new])
 
     def test_exports_carry_no_version(self):
         self.assertNotIn('Version definition', tool('readelf', '-V', LIBRARY))
