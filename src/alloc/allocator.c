@@ -485,6 +485,7 @@ void cca_allocator_synchronized(struct cca_allocator *allocator, struct cca_heap
     if (heap->state == CCA_HEAP_UP) {
         cca_fence_synchronized(heap, key, mark);
         cca_fence_poll(heap, CCA_FENCE_ALL);
+        cca_stream_use_poll(heap);
     }
     bool is_idle = key == CCA_KEY_READY && heap->generation == generation;
     if (is_idle && !is_serving(allocator)) {

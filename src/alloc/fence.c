@@ -178,6 +178,13 @@ static bool query(struct cca_heap *heap, struct cca_fence *fence)
     return fence->marks == 0;
 }
 
+/* The block is READY; in a core driven in stream order it stays its stream's, or its neighbours
+ * could never join it again. */
+static void complete_block(struct cca_heap *heap, struct cca_block *block, uint64_t now_ns)
+{
+    cca_heap_complete_free(heap, block, heap->rekeys ? CCA_KEY_READY : block->key, now_ns);
+}
+
 /* All work before the fence is over: its blocks are READY, its rekey order is carried out. */
 static void complete(struct cca_heap *heap, struct cca_fence *fence)
 {
@@ -185,7 +192,7 @@ static void complete(struct cca_heap *heap, struct cca_fence *fence)
     CCA_LIST_EACH (link, &fence->blocks) {
         struct cca_block *block = CCA_LIST_ENTRY(link, struct cca_block, wait);
         cca_list_remove(&block->wait);
-        cca_heap_complete_free(heap, block, CCA_KEY_READY, now_ns);
+        complete_block(heap, block, now_ns);
     }
     if (fence->rekeys) {
         cca_heap_rekey(heap, fence->rekey_key, fence->rekey_before, now_ns);
@@ -216,7 +223,7 @@ static void complete_set_aside(struct cca_heap *heap, uint64_t mark)
         struct cca_block *block = CCA_LIST_ENTRY(link, struct cca_block, wait);
         if (block->freed_seq < mark) {
             cca_list_remove(&block->wait);
-            cca_heap_complete_free(heap, block, CCA_KEY_READY, cca_clock_ns());
+            complete_block(heap, block, cca_clock_ns());
         }
     }
 }

@@ -207,9 +207,7 @@ struct cca_block *cca_heap_borrow(struct cca_heap *heap, const struct cca_policy
     return NULL;
 }
 
-/* A segment record with its one block, linked into the heap; NULL when memory is refused. */
-static struct cca_block *new_segment(struct cca_heap *heap, const struct cca_request *request,
-                                     uint64_t addr, size_t bytes, uint64_t now_ns)
+struct cca_segment *cca_heap_take_records(struct cca_heap *heap)
 {
     struct cca_segment *segment = cca_pool_take(&heap->segment_records);
     struct cca_block *block = cca_pool_take(&heap->block_records);
@@ -218,8 +216,23 @@ static struct cca_block *new_segment(struct cca_heap *heap, const struct cca_req
         cca_pool_give(&heap->block_records, block);
         return NULL;
     }
-    segment->heap = heap;
     segment->first = block;
+    return segment;
+}
+
+void cca_heap_give_records(struct cca_heap *heap, struct cca_segment *segment)
+{
+    cca_pool_give(&heap->block_records, segment->first);
+    cca_pool_give(&heap->segment_records, segment);
+}
+
+/* Fills fresh records and links them into the heap. */
+static struct cca_block *link_segment(struct cca_heap *heap, struct cca_segment *segment,
+                                      const struct cca_request *request, uint64_t addr,
+                                      size_t bytes, uint64_t now_ns)
+{
+    struct cca_block *block = segment->first;
+    segment->heap = heap;
     segment->addr = block->addr = addr;
     segment->bytes = block->bytes = bytes;
     segment->key = request->key;
@@ -267,11 +280,9 @@ struct cca_block *cca_heap_add_segment(struct cca_heap *heap, const struct cca_p
                                        const struct cca_request *request, size_t rounded,
                                        const struct cca_growth *growth, uint64_t now_ns)
 {
-    struct cca_block *block = new_segment(heap, request, growth->addr, growth->bytes, now_ns);
-    if (block == NULL) {
-        return NULL;
-    }
-    struct cca_segment *segment = block->segment;
+    struct cca_segment *segment = growth->segment;
+    struct cca_block *block = link_segment(heap, segment, request, growth->addr, growth->bytes,
+                                           now_ns);
     segment->is_small = cca_policy_is_small(rounded);
     segment->was_oversize = cca_policy_is_oversize(policy, growth->bytes);
     if (request->pool != NULL) {
@@ -328,10 +339,13 @@ static struct joined join_and_insert(struct cca_heap *heap, struct cca_block *bl
 {
     struct cca_block_pool *pool = pool_of(heap, block->segment);
     struct joined result = {.block = block};
-    for (int upper = 0; upper < 2; upper++) {
+    /* Until there is no more to join: a READY block that becomes a stream's may then join what lies
+     * beyond it. */
+    for (;;) {
+        bool upper = !may_join(block->prev, block->key, ready_only);
         struct cca_block *neighbour = upper ? block->next : block->prev;
-        if (!may_join(neighbour, block->key, ready_only)) {
-            continue;
+        if (upper && !may_join(neighbour, block->key, ready_only)) {
+            break;
         }
         cca_block_pool_remove(pool, neighbour);
         result.count_delta--;
@@ -555,10 +569,11 @@ size_t cca_heap_releasable_bytes(struct cca_heap *heap)
 bool cca_heap_add_passed(struct cca_heap *heap, const struct cca_request *request, uint64_t addr,
                          uint64_t now_ns, struct cca_block **block_out)
 {
-    struct cca_block *block = new_segment(heap, request, addr, request->bytes, now_ns);
-    if (block == NULL) {
+    struct cca_segment *segment = cca_heap_take_records(heap);
+    if (segment == NULL) {
         return false;
     }
+    struct cca_block *block = link_segment(heap, segment, request, addr, request->bytes, now_ns);
     block->segment->is_passed = true;
     block->segment->is_small = cca_policy_is_small(request->bytes);
     report_segment(heap, CCA_EVENT_SEGMENT_ALLOC, block->segment, request, 0, now_ns);

@@ -24,7 +24,7 @@ struct cca_stream_use {
     struct cca_stream_use *next;
     cca_key stream;
     cca_key freed_on; /* the first of a block whose free was put off: the key of the free */
-    bool in_capture;  /* first recorded while a capture was open */
+    bool in_capture;  /* first recorded while a capture was open, of a private pool's block */
 };
 
 enum cca_heap_state {
@@ -117,14 +117,18 @@ struct cca_block *cca_heap_borrow(struct cca_heap *heap, const struct cca_policy
 
 /* Memory as the driver has just given it. */
 struct cca_growth {
+    struct cca_segment *segment; /* from cca_heap_take_records */
     uint64_t addr;
     size_t bytes;
     uint64_t took_ns;
     bool is_contended; /* other threads were inside the driver's allocation meanwhile */
 };
 
-/* New driver memory becomes a segment, and its low part a LIVE block; the rest goes to the pool.
- * NULL when a record could not be had: nothing has changed and the caller gives the memory back. */
+/* The records of a segment to come, or NULL when memory for them is refused; and back. */
+struct cca_segment *cca_heap_take_records(struct cca_heap *heap);
+void cca_heap_give_records(struct cca_heap *heap, struct cca_segment *segment);
+
+/* New driver memory becomes a segment, and its low part a LIVE block; the rest goes to the pool. */
 struct cca_block *cca_heap_add_segment(struct cca_heap *heap, const struct cca_policy *policy,
                                        const struct cca_request *request, size_t rounded,
                                        const struct cca_growth *growth, uint64_t now_ns);

@@ -232,8 +232,15 @@ static struct cca_status grow_by(struct cca_heap *heap, const struct cca_request
     if (is_over_limit(heap, bytes)) {
         return (struct cca_status){CCA_NO_MEMORY, 0};
     }
+    /* Before the driver is asked: memory without a record would have to go back at once, which a
+     * capture forbids. */
+    struct cca_segment *records = cca_heap_take_records(heap);
+    if (records == NULL) {
+        return (struct cca_status){CCA_NO_MEMORY, 0};
+    }
     uint64_t generation = heap->generation, began_ns = cca_clock_ns();
-    struct cca_growth growth = {.bytes = bytes, .is_contended = heap->in_flight++ != 0};
+    struct cca_growth growth = {
+        .segment = records, .bytes = bytes, .is_contended = heap->in_flight++ != 0};
     unsigned growths = ++heap->growths;
     struct cca_status status = {CCA_UNSUPPORTED, 0};
     heap->reserved_bytes += bytes;
@@ -247,6 +254,9 @@ static struct cca_status grow_by(struct cca_heap *heap, const struct cca_request
     growth.is_contended |= heap->growths != growths;
     heap->in_flight--;
     heap->in_flight_bytes -= bytes;
+    if (heap->generation != generation || status.kind != CCA_OK) {
+        cca_heap_give_records(heap, records);
+    }
     if (heap->generation != generation) {
         heap->reserved_bytes -= bytes; /* the memory went with its context */
         return (struct cca_status){CCA_UNSUPPORTED, 0};
@@ -261,12 +271,7 @@ static struct cca_status grow_by(struct cca_heap *heap, const struct cca_request
     uint64_t now_ns = cca_clock_ns();
     growth.took_ns = now_ns - began_ns;
     *block_out = cca_heap_add_segment(heap, policy, request, rounded, &growth, now_ns);
-    if (*block_out != NULL) {
-        return cca_status_ok();
-    }
-    heap->reserved_bytes -= bytes;
-    (void)free_memory(heap, growth.addr, generation);
-    return (struct cca_status){CCA_NO_MEMORY, 0};
+    return cca_status_ok();
 }
 
 static struct cca_status grow(struct cca_heap *heap, const struct cca_request *request,

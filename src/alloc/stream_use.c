@@ -25,7 +25,9 @@ void cca_stream_use_record(struct cca_heap *heap, struct cca_block *block, cca_k
         return;
     }
     use->stream = stream;
-    use->in_capture = heap->captures > 0;
+    /* Only graph memory: other blocks may be used by work that runs while another stream is being
+     * captured. */
+    use->in_capture = heap->captures > 0 && block->segment->pool != NULL;
     use->next = block->uses;
     block->uses = use;
 }

@@ -45,8 +45,8 @@ bool cca_stream_use_defer(struct cca_heap *heap, struct cca_block *block,
 void cca_stream_use_put_off(struct cca_heap *heap, struct cca_block *block,
                             struct cca_stream_use *uses, cca_key key);
 
-/* No capture is open any more: the frees that were put off go on. Uses recorded only inside a
- * capture are over with it, as those streams have joined it. */
+/* No capture is open any more: the frees that were put off go on. Uses of a private pool's blocks
+ * that were recorded only inside a capture are over with it, as those streams have joined it. */
 void cca_stream_use_captures_over(struct cca_heap *heap);
 
 /* Completes the frees whose events are done: streams in ascending order, each from the front of its

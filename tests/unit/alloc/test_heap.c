@@ -226,6 +226,26 @@ static void a_replay_of_all_events_gives_the_same_statistics(void **state)
     fixture_close(&fix);
 }
 
+static void a_join_goes_on_beyond_a_ready_block_that_becomes_a_streams(void **state)
+{
+    struct fixture fix;
+    (void)state;
+    fixture_open(&fix, 1);
+    uint64_t a = fix_malloc(&fix, MIB(2)), b = fix_malloc(&fix, MIB(2)),
+             c = fix_malloc(&fix, MIB(2));
+    fix_malloc(&fix, MIB(14));
+    fix_free_async(&fix, a, 1);
+    fix_free_async(&fix, b, 2);
+    cca_allocator_stream_ends(fix.allocator, fix.heaps[0], 2);
+    cca_allocator_poll(fix.allocator, fix.heaps[0]);
+    fix_verify(&fix); /* a is of stream 1, b READY */
+    fix_free_async(&fix, c, 1);
+    fix_verify(&fix);
+    assert_int_equal(fix_stat(&fix, "inactive_split.all.current"), 1);
+    assert_int_equal(fix_malloc_async(&fix, MIB(6), 1), a);
+    fixture_close(&fix);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +253,7 @@ int main(void)
         cmocka_unit_test(s2_a_rest_of_less_than_a_mebibyte_is_not_cut_off),
         cmocka_unit_test(s3_a_rest_of_exactly_a_mebibyte_stays_with_the_block),
         cmocka_unit_test(s4_oversize_blocks_serve_only_oversize_requests),
+        cmocka_unit_test(a_join_goes_on_beyond_a_ready_block_that_becomes_a_streams),
         cmocka_unit_test(a_replay_of_all_events_gives_the_same_statistics),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

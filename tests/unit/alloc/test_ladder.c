@@ -323,6 +323,22 @@ static void a_reset_during_a_driver_allocation_forgets_the_memory(void **state)
     fixture_close(&fix);
 }
 
+static void without_memory_for_the_records_the_driver_is_not_asked(void **state)
+{
+    (void)state;
+    for (long n = 1; n <= 2; n++) {
+        struct fixture fix;
+        fixture_open(&fix, 1);
+        cca_sysmem_fail_nth(n); /* of the segment, of its block */
+        uint64_t addr = fix_malloc(&fix, MIB(2));
+        cca_sysmem_fail_nth(0);
+        assert_int_equal(addr == 0, fix.scripts[0]->allocs_made == 0);
+        assert_int_equal(fix.scripts[0]->frees_made, 0);
+        fix_verify(&fix);
+        fixture_close(&fix);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -339,6 +355,7 @@ int main(void)
         cmocka_unit_test(nothing_is_given_back_while_the_device_is_at_work),
         cmocka_unit_test(every_failing_driver_allocation_leaves_the_books_right),
         cmocka_unit_test(every_refused_metadata_page_leaves_the_books_right),
+        cmocka_unit_test(without_memory_for_the_records_the_driver_is_not_asked),
         cmocka_unit_test(no_lock_is_held_across_a_driver_allocation),
         cmocka_unit_test(a_reset_during_a_driver_allocation_forgets_the_memory),
     };

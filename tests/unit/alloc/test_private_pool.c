@@ -244,6 +244,22 @@ static void frees_put_off_by_a_capture_wait_for_uses_from_before_it(void **state
     fixture_close(&fix);
 }
 
+static void a_use_beside_a_capture_is_not_over_with_it(void **state)
+{
+    struct fixture fix;
+    (void)state;
+    fixture_open(&fix, 1);
+    uint64_t beside = fix_malloc_async(&fix, MIB(3), 5);
+    begin(&fix, graph, CCA_SCOPE_CAPTURE, 1);
+    cca_allocator_record_stream(fix.allocator, beside, 2);
+    fix_free_async(&fix, beside, 5);
+    end(&fix, graph);
+    assert_int_equal(fix_stat(&fix, "active.all.current"), 1);
+    scripted_advance(fix.scripts[0], 2);
+    assert_int_equal(fix_malloc_async(&fix, MIB(3), 5), beside);
+    fixture_close(&fix);
+}
+
 static void a_reset_ends_captures_and_empties_pools(void **state)
 {
     struct fixture fix;
@@ -276,6 +292,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_request_that_would_fail_borrows_from_a_pool_that_lends),
     cmocka_unit_test(nothing_waits_asks_or_goes_back_while_a_capture_is_open),
     cmocka_unit_test(frees_put_off_by_a_capture_wait_for_uses_from_before_it),
+    cmocka_unit_test(a_use_beside_a_capture_is_not_over_with_it),
     cmocka_unit_test(a_reset_ends_captures_and_empties_pools),
 };
 

@@ -196,6 +196,21 @@ static void without_memory_for_a_record_the_block_waits_for_everything(void **st
     fixture_close(&fix);
 }
 
+static void in_stream_order_a_block_stays_its_streams_whatever_it_waited_for(void **state)
+{
+    struct fixture fix;
+    (void)state;
+    fixture_open(&fix, 1);
+    fix.heaps[0]->rekeys = false;
+    uint64_t a = fix_malloc_async(&fix, MIB(2), 1);
+    use(&fix, a, 2);
+    fix.scripts[0]->fail_event_record = 1;
+    assert_waits_for_everything(&fix, a);
+    assert_int_not_equal(fix_malloc_async(&fix, MIB(2), 3), a);
+    assert_int_equal(fix_malloc_async(&fix, MIB(2), 1), a);
+    fixture_close(&fix);
+}
+
 static void a_free_without_a_stream_covers_all_uses(void **state)
 {
     struct fixture fix;
@@ -298,6 +313,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_event_that_cannot_be_made_makes_the_block_wait_for_everything),
     cmocka_unit_test(a_device_that_cannot_reach_streams_makes_the_block_wait_for_everything),
     cmocka_unit_test(without_memory_for_a_record_the_block_waits_for_everything),
+    cmocka_unit_test(in_stream_order_a_block_stays_its_streams_whatever_it_waited_for),
     cmocka_unit_test(a_free_without_a_stream_covers_all_uses),
     cmocka_unit_test(memory_that_is_not_ours_is_ignored),
     cmocka_unit_test(a_reset_forgets_uses_and_events),
