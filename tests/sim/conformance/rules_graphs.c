@@ -751,3 +751,18 @@ RULE(graph_order, edges_order, "guide, CUDA Graphs", RULE_RIGHT)
     OK(cudaGraphLaunch(exec, stream));
     OK(cudaDeviceSynchronize());
 }
+
+RULE(graph_order, launches_of_one_exec_are_ordered, "cuda.h, cuGraphLaunch", RULE_RIGHT)
+{
+    start();
+    begin();
+    OK(launch_fill(p, 8, 1, stream));
+    order(stream, other);
+    OK(launch_copy(p + 64, p, 8, other));
+    OK(launch_copy(p + 128, p, 8, stream));
+    order(other, stream);
+    cudaGraphExec_t exec = instantiate(end());
+    OK(cudaGraphLaunch(exec, stream));
+    OK(cudaGraphLaunch(exec, other));
+    OK(cudaDeviceSynchronize());
+}

@@ -332,3 +332,79 @@ RULE(pool, its_own_device_has_access, "cuda.h, cuMemPoolGetAccess")
     OK(cudaMemPoolGetAccess(&flags, default_pool(), &here));
     CHECK_EQ(flags, cudaMemAccessFlagsProtReadWrite);
 }
+
+RULE(pool, smaller_blocks_share_a_pending_one, "guide, Stream Ordered Memory Allocator",
+     RULE_SIMULATED)
+{
+    struct rule_gate gate;
+    cudaStream_t stream = new_stream();
+    char *p = take(8192, stream);
+
+    rule_close(&gate, stream);
+    OK(cudaFreeAsync(p, stream));
+    CHECK(take(2048, stream) == p);
+    CHECK(take(2048, stream) == p + 2048);
+    CHECK(take(8192, stream) != p);
+    rule_open(&gate);
+    OK(cudaStreamSynchronize(stream));
+    CHECK(take(4096, new_stream()) == p + 4096);
+}
+
+RULE(pool, events_can_be_left_unfollowed, "cuda.h, cuMemPoolSetAttribute")
+{
+    struct rule_gate gate;
+    cudaStream_t first = new_stream();
+    cudaStream_t second = new_stream();
+    cudaEvent_t event;
+    char *p = take(1000, first);
+    int off = 0;
+
+    OK(cudaMemPoolSetAttribute(default_pool(), cudaMemPoolReuseFollowEventDependencies, &off));
+    OK(cudaMemPoolSetAttribute(default_pool(), cudaMemPoolReuseAllowInternalDependencies, &off));
+    OK(cudaEventCreate(&event));
+    rule_close(&gate, first);
+    OK(cudaFreeAsync(p, first));
+    OK(cudaEventRecord(event, first));
+    OK(cudaStreamWaitEvent(second, event, 0));
+    CHECK(take(1000, second) != p);
+    rule_open(&gate);
+    OK(cudaDeviceSynchronize());
+}
+
+RULE(pool, access_is_given_to_peers, "cuda.h, cuMemPoolSetAccess", 0, "SIMCUDA_DEVICES=2")
+{
+    struct cudaMemAccessDesc desc = {.location = {.type = cudaMemLocationTypeDevice, .id = 1},
+                                     .flags = cudaMemAccessFlagsProtReadWrite};
+    enum cudaMemAccessFlags flags = cudaMemAccessFlagsProtReadWrite;
+    int can = 0;
+
+    rule_start(1);
+    OK(cuDeviceCanAccessPeer(&can, 1, 0));
+    rule_needs(can);
+    OK(cudaMemPoolGetAccess(&flags, default_pool(), &desc.location));
+    CHECK_EQ(flags, cudaMemAccessFlagsProtNone);
+    OK(cudaMemPoolSetAccess(default_pool(), &desc, 1));
+    OK(cudaMemPoolGetAccess(&flags, default_pool(), &desc.location));
+    CHECK_EQ(flags, cudaMemAccessFlagsProtReadWrite);
+}
+
+RULE(pool, its_own_device_cannot_be_shut_out, "cuda.h, cuMemPoolSetAccess")
+{
+    struct cudaMemAccessDesc desc = {.location = {.type = cudaMemLocationTypeDevice, .id = 0},
+                                     .flags = cudaMemAccessFlagsProtNone};
+
+    CHECK_EQ(cudaMemPoolSetAccess(default_pool(), &desc, 1), cudaErrorInvalidValue);
+}
+
+RULE(pool, a_maximum_is_kept, "cuda.h, CUmemPoolProps")
+{
+    struct cudaMemPoolProps props = {.allocType = cudaMemAllocationTypePinned,
+                                     .location = {.type = cudaMemLocationTypeDevice, .id = 0},
+                                     .maxSize = 64 * MIB};
+    cudaMemPool_t pool;
+    void *p;
+
+    OK(cudaMemPoolCreate(&pool, &props));
+    OK(cudaMallocFromPoolAsync(&p, 32 * MIB, pool, NULL));
+    CHECK_EQ(cudaMallocFromPoolAsync(&p, 128 * MIB, pool, NULL), cudaErrorMemoryAllocation);
+}

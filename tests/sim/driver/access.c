@@ -85,6 +85,10 @@ void sim_op_reach_rows(struct sim_op *op, uint64_t address, size_t size_bytes, s
                     block == NULL ? "memory is not live" : "reaches over the end of a block");
         return;
     }
+    if (block->has_no_access) {
+        report_dead(op, address, end, is_write, "memory is mapped without access");
+        return;
+    }
     if (block->is_freeing && !SIM_DEFECT(freed_memory_is_used_on)) {
         report_dead(op, address, end, is_write, "memory was given to a free");
         return;
@@ -237,25 +241,40 @@ bool sim_access_is_live(struct sim_op *op)
     return true;
 }
 
-void sim_access_forget(struct sim_block *block, bool is_checked)
+static void report_in_use(const struct sim_block *block, const struct access *access)
 {
-    uint64_t start = block->node.key;
-    uint64_t end = block->node.end;
+    struct sim_party party = {.name = sim_call_name(),
+                              .caller = sim_call_caller(),
+                              .start = block->node.key,
+                              .end = block->node.end,
+                              .is_write = true};
+
+    sim_violation(block->context, "freed while in use", &party, &access->party);
+}
+
+/* owner NULL: nothing is judged. */
+static void forget_all(uint64_t start, uint64_t end, const struct sim_block *owner)
+{
     struct sim_node *node = sim_tree_overlap(accesses, start, end);
 
     while (node != NULL) {
         struct access *access = (struct access *)node;
         struct sim_node *next = sim_tree_overlap_next(accesses, node, start, end);
-        if (is_checked && !access->is_birth &&
+        if (owner != NULL && !access->is_birth &&
             !sim_clock_has(&sim_host_clock, access->slot, access->number)) {
-            struct sim_party party = {.name = sim_call_name(),
-                                      .caller = sim_call_caller(),
-                                      .start = start,
-                                      .end = end,
-                                      .is_write = true};
-            sim_violation(block->context, "freed while in use", &party, &access->party);
+            report_in_use(owner, access);
         }
         forget(access);
         node = next;
     }
+}
+
+void sim_access_forget(struct sim_block *block, bool is_checked)
+{
+    forget_all(block->node.key, block->node.end, is_checked ? block : NULL);
+}
+
+void sim_access_forget_bytes(uint64_t start, uint64_t end)
+{
+    forget_all(start, end, NULL);
 }

@@ -25,5 +25,6 @@ bool sim_access_is_live(struct sim_op *op);
 /* The memory changes hands after everything on it is over. Anything not known to be over is a
  * violation when is_checked. */
 void sim_access_forget(struct sim_block *block, bool is_checked);
+void sim_access_forget_bytes(uint64_t start, uint64_t end);
 
 #endif

@@ -63,5 +63,5 @@ struct sim_block *sim_block_next(uint64_t address)
 
 bool sim_block_is_on_device(const struct sim_block *block)
 {
-    return block->kind <= SIM_BLOCK_GRAPH;
+    return block->kind <= SIM_BLOCK_IMPORTED;
 }

@@ -13,6 +13,8 @@ enum sim_block_kind {
     SIM_BLOCK_DEVICE,
     SIM_BLOCK_POOL,
     SIM_BLOCK_GRAPH,
+    SIM_BLOCK_MAPPED,
+    SIM_BLOCK_IMPORTED,
     SIM_BLOCK_MANAGED,
     SIM_BLOCK_HOST,
     SIM_BLOCK_REGISTERED
@@ -39,6 +41,7 @@ struct sim_block {
     bool is_dead;
     bool is_freeing;
     bool is_sync_memops;
+    bool has_no_access;
 };
 
 struct sim_block *sim_block_add(uint64_t address, size_t size_bytes, enum sim_block_kind kind);

@@ -4,27 +4,11 @@
 #include "capture.h"
 #include "context.h"
 #include "defect.h"
+#include "event.h"
 #include "pool.h"
 #include "sim_api.h"
 
 #include <stdlib.h>
-
-#define EVENT_MAGIC 0x45564e54u
-
-/* mark is the recorded operation (held), NULL before the first record. capture_id: the record is
- * part of a capture and stands for the nodes; 0 when it is not. */
-struct CUevent_st {
-    unsigned magic;
-    unsigned flags;
-    struct CUctx_st *context;
-    struct sim_op *mark;
-    struct sim_clock clock;
-    unsigned long long capture_id;
-    CUgraphNode *capture_nodes;
-    size_t capture_node_count;
-    struct CUevent_st *next;
-    struct CUevent_st *older;
-};
 
 static struct CUevent_st *free_handles;
 /* Every event there ever was, so that a leak checker finds what programs leave to the context. */
@@ -32,7 +16,7 @@ static struct CUevent_st *newest;
 
 static bool is_event(CUevent event)
 {
-    return event != NULL && event->magic == EVENT_MAGIC;
+    return event != NULL && event->magic == SIM_EVENT_MAGIC;
 }
 
 static CUresult enter_event(CUevent event, struct CUctx_st **context_out)
@@ -40,6 +24,24 @@ static CUresult enter_event(CUevent event, struct CUctx_st **context_out)
     CUresult result = sim_enter(context_out);
 
     return result == CUDA_SUCCESS && !is_event(event) ? CUDA_ERROR_INVALID_HANDLE : result;
+}
+
+struct CUevent_st *sim_event_create(struct CUctx_st *context, unsigned flags)
+{
+    struct CUevent_st *event = free_handles;
+
+    if (event != NULL) {
+        free_handles = event->next;
+    } else {
+        event = calloc(1, sizeof(*event));
+        event->older = newest;
+        newest = event;
+    }
+    event->magic = SIM_EVENT_MAGIC;
+    event->flags = flags;
+    event->context = context;
+    event->capture_id = 0;
+    return event;
 }
 
 CUresult sim_cuEventCreate(CUevent *phEvent, unsigned int Flags)
@@ -54,19 +56,7 @@ CUresult sim_cuEventCreate(CUevent *phEvent, unsigned int Flags)
         ((Flags & CU_EVENT_INTERPROCESS) != 0 && (Flags & CU_EVENT_DISABLE_TIMING) == 0)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    struct CUevent_st *event = free_handles;
-    if (event != NULL) {
-        free_handles = event->next;
-    } else {
-        event = calloc(1, sizeof(*event));
-        event->older = newest;
-        newest = event;
-    }
-    event->magic = EVENT_MAGIC;
-    event->flags = Flags;
-    event->context = context;
-    event->capture_id = 0;
-    *phEvent = event;
+    *phEvent = sim_event_create(context, Flags);
     return CUDA_SUCCESS;
 }
 
@@ -88,6 +78,7 @@ CUresult sim_cuEventDestroy_v2(CUevent hEvent)
 
     if (result == CUDA_SUCCESS) {
         clear(hEvent);
+        sim_shared_event_forget(hEvent);
         hEvent->magic = 0;
         hEvent->next = free_handles;
         free_handles = hEvent;
@@ -100,6 +91,7 @@ static CUresult record(struct CUevent_st *event, struct sim_op *mark)
     struct sim_queue *queue = mark->queue;
 
     clear(event);
+    sim_shared_event_record(event, mark);
     event->mark = mark;
     sim_op_hold(mark);
     CUresult result = sim_submit(mark);
@@ -277,6 +269,9 @@ CUresult sim_event_wait_run(CUevent hEvent, struct sim_queue *queue)
     if (!is_event(hEvent)) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
+    if (sim_shared_event_is_foreign(hEvent)) {
+        return sim_submit(sim_shared_event_wait(hEvent, queue));
+    }
     if (hEvent->mark == NULL) {
         return CUDA_SUCCESS;
     }
@@ -310,6 +305,9 @@ CUresult sim_cuEventQuery(CUevent hEvent)
     if (result == CUDA_SUCCESS) {
         result = may_ask(hEvent);
     }
+    if (result == CUDA_SUCCESS && sim_shared_event_is_foreign(hEvent)) {
+        return sim_shared_event_is_done(hEvent) ? context->sticky : CUDA_ERROR_NOT_READY;
+    }
     if (result != CUDA_SUCCESS || hEvent->mark == NULL) {
         return result;
     }
@@ -329,6 +327,10 @@ CUresult sim_cuEventSynchronize(CUevent hEvent)
 
     if (result == CUDA_SUCCESS) {
         result = may_ask(hEvent);
+    }
+    if (result == CUDA_SUCCESS && sim_shared_event_is_foreign(hEvent)) {
+        sim_shared_event_synchronize(hEvent);
+        return context->sticky;
     }
     if (result != CUDA_SUCCESS || hEvent->mark == NULL) {
         return result;

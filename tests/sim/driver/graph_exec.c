@@ -35,7 +35,10 @@ struct CUgraphExec_st {
     unsigned long long context_id;
     struct sim_op *end;
     struct sim_clock clock;
+    struct CUgraphExec_st *next;
 };
+
+static struct CUgraphExec_st *execs;
 
 /* What a launch in progress knows of each step that is through. */
 struct progress {
@@ -122,6 +125,8 @@ CUresult sim_cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGrap
     exec->flags = flags;
     exec->graph = graph;
     exec->source = hGraph;
+    exec->next = execs;
+    execs = exec;
     hGraph->exec_count++;
     plan(exec, order);
     free(order);
@@ -190,6 +195,11 @@ CUresult sim_cuGraphExecDestroy(CUgraphExec hGraphExec)
     if (exec == NULL) {
         return CUDA_ERROR_INVALID_VALUE;
     }
+    struct CUgraphExec_st **link = &execs;
+    while (*link != exec) {
+        link = &(*link)->next;
+    }
+    *link = exec->next;
     give_up_queues(exec);
     exec->source->exec_count--;
     sim_graph_destroy(exec->graph);

@@ -7,6 +7,7 @@
 #include "context.h"
 #include "defect.h"
 #include "graph.h"
+#include "ipc.h"
 #include "pool.h"
 #include "sim_api.h"
 #include "space.h"
@@ -99,6 +100,12 @@ CUresult sim_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int 
     return CUDA_SUCCESS;
 }
 
+/* Of imported memory only what comes from a pool; the free looks. */
+static bool is_freeable(const struct sim_block *block)
+{
+    return block->kind <= SIM_BLOCK_GRAPH || block->kind == SIM_BLOCK_IMPORTED;
+}
+
 /* Memory that belongs to no context and whose free waits for nothing. */
 static bool is_stream_ordered(const struct sim_block *block)
 {
@@ -120,6 +127,13 @@ static void release(struct sim_block *block)
     sim_block_remove(block);
 }
 
+/* The memory is the other process's; its use here must be over. */
+static CUresult free_imported(struct sim_block *block)
+{
+    sim_access_forget(block, true);
+    return sim_ipc_free(block) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 /* A free waits for the context of the block and for the current one, but for memory in stream order
  * the program must have seen to it. */
 CUresult sim_cuMemFree_v2(CUdeviceptr dptr)
@@ -132,8 +146,11 @@ CUresult sim_cuMemFree_v2(CUdeviceptr dptr)
     }
     struct sim_block *block = sim_block_find(dptr);
     if (block == NULL || (block->node.key != dptr && !SIM_DEFECT(inner_addresses_are_freed)) ||
-        block->is_freeing || (!sim_block_is_on_device(block) && block->kind != SIM_BLOCK_MANAGED)) {
+        block->is_freeing || (!is_freeable(block) && block->kind != SIM_BLOCK_MANAGED)) {
         return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (block->kind == SIM_BLOCK_IMPORTED) {
+        return free_imported(block);
     }
     block->is_freeing = true;
     if (!is_stream_ordered(block) && !SIM_DEFECT(free_does_not_wait)) {
@@ -151,11 +168,13 @@ CUresult sim_cuMemFree_v2(CUdeviceptr dptr)
 
 void sim_memory_forget_context(struct CUctx_st *context)
 {
+    sim_ipc_forget_context(context);
     struct sim_block *block = sim_block_next(0);
 
     while (block != NULL) {
         struct sim_block *next = sim_block_next(block->node.key + 1);
-        if (block->context == context && !is_stream_ordered(block)) {
+        if (block->context == context && !is_stream_ordered(block) &&
+            block->kind != SIM_BLOCK_IMPORTED) {
             sim_access_forget(block, false);
             release(block);
         }
@@ -285,9 +304,11 @@ CUresult sim_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
     }
     struct sim_block *block = sim_block_find(dptr);
     if (block == NULL || block->node.key != dptr ||
-        (block->is_freeing && !SIM_DEFECT(blocks_are_freed_twice)) ||
-        !sim_block_is_on_device(block)) {
+        (block->is_freeing && !SIM_DEFECT(blocks_are_freed_twice)) || !is_freeable(block)) {
         return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (block->kind == SIM_BLOCK_IMPORTED) {
+        return free_imported(block);
     }
     return sim_block_free_in_order(block, queue, "cuMemFreeAsync");
 }
@@ -327,26 +348,6 @@ CUresult sim_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdevice
     if (psize != NULL) {
         *psize = block->size_bytes;
     }
-    return CUDA_SUCCESS;
-}
-
-/* The handle names the whole block, also for a pointer into it. */
-CUresult sim_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
-{
-    struct CUctx_st *context;
-    CUresult result = sim_enter(&context);
-
-    if (result != CUDA_SUCCESS) {
-        return result;
-    }
-    struct sim_block *block = sim_block_find(dptr);
-    if (pHandle == NULL || block == NULL || block->kind != SIM_BLOCK_DEVICE) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    memset(pHandle, 0, sizeof(*pHandle));
-    memcpy(pHandle->reserved, &block->id, sizeof(block->id));
-    memcpy(pHandle->reserved + 8, &block->node.key, sizeof(block->node.key));
-    memcpy(pHandle->reserved + 16, &block->size_bytes, sizeof(block->size_bytes));
     return CUDA_SUCCESS;
 }
 

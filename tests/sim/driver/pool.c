@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "pool.h"
 
+#include "access.h"
 #include "config.h"
 #include "defect.h"
 #include "sim_api.h"
@@ -13,10 +14,12 @@
 #define RESERVE_BYTES  ((size_t)32 << 20)
 #define PENDING_SEARCH 64
 
-/* A block whose free waits in a queue. */
+/* A block whose free waits in a queue, and what of its memory is not yet promised to others. */
 struct sim_pending_free {
     struct sim_pending_free *next;
     struct sim_block *block;
+    uint64_t start;
+    size_t size_bytes;
     unsigned slot;
     uint64_t number;
 };
@@ -33,6 +36,7 @@ static void init(struct CUmemPoolHandle_st *pool, int device)
     pool->may_follow_event = true;
     pool->may_be_opportunistic = true;
     pool->may_add_dependencies = true;
+    pool->access = 1u << device;
 }
 
 static struct CUmemPoolHandle_st *default_pool(int device)
@@ -99,29 +103,47 @@ static bool reserve(struct CUmemPoolHandle_st *pool, size_t size_bytes)
     return true;
 }
 
-/* The address of a block whose free comes before what goes into the queue. */
+/* Does the free come before what goes into the queue? */
+static bool is_before(const struct sim_pending_free *pending, const struct sim_queue *queue)
+{
+    return sim_clock_has(&queue->clock, pending->slot, pending->number) ||
+           SIM_DEFECT(pools_reuse_too_early);
+}
+
+/* Memory whose free has not run but comes before what goes into the queue: the smallest piece that
+ * does, its rest stays. A pool that may not follow events looks at the queue's own frees alone. */
 static bool take_pending(struct CUmemPoolHandle_st *pool, size_t rounded, struct sim_queue *queue,
                          uint64_t *address_out)
 {
-    struct sim_pending_free **link = &pool->pending;
+    struct sim_pending_free **best = NULL;
+    int count = 0;
 
-    for (int i = 0; *link != NULL && i < PENDING_SEARCH; i++, link = &(*link)->next) {
-        struct sim_pending_free *pending = *link;
-        if (pending->block->rounded_bytes != rounded ||
-            !(sim_clock_has(&queue->clock, pending->slot, pending->number) ||
-              SIM_DEFECT(pools_reuse_too_early)) ||
-            (SIM_DEFECT(pools_ignore_events) && pending->slot != queue->slot)) {
-            continue;
+    for (struct sim_pending_free **link = &pool->pending; *link != NULL && count < PENDING_SEARCH;
+         link = &(*link)->next, count++) {
+        const struct sim_pending_free *pending = *link;
+        if (pending->size_bytes >= rounded &&
+            (best == NULL || pending->size_bytes < (*best)->size_bytes) &&
+            is_before(pending, queue) &&
+            (pending->slot == queue->slot ||
+             (pool->may_follow_event && !SIM_DEFECT(pools_ignore_events)))) {
+            best = link;
         }
-        *address_out = pending->block->node.key;
-        sim_block_unmap(pending->block);
-        pending->block->pool = NULL;
-        pool->used_bytes -= rounded;
-        *link = pending->next;
-        free(pending);
-        return true;
     }
-    return false;
+    if (best == NULL) {
+        return false;
+    }
+    struct sim_pending_free *pending = *best;
+    *address_out = pending->start;
+    sim_block_unmap(pending->block);
+    pool->used_bytes -= rounded;
+    pending->start += rounded;
+    pending->size_bytes -= rounded;
+    if (pending->size_bytes == 0) {
+        pending->block->pool = NULL;
+        *best = pending->next;
+        free(pending);
+    }
+    return true;
 }
 
 struct sim_block *sim_pool_take(struct CUmemPoolHandle_st *pool, size_t size_bytes,
@@ -130,7 +152,8 @@ struct sim_block *sim_pool_take(struct CUmemPoolHandle_st *pool, size_t size_byt
     size_t rounded = (size_bytes + SIM_UNIT_BYTES - 1) & ~(SIM_UNIT_BYTES - 1);
     uint64_t address;
 
-    if (size_bytes > sim_space_total_bytes(pool->device)) {
+    if (size_bytes > sim_space_total_bytes(pool->device) || pool->is_imported ||
+        (pool->max_bytes != 0 && pool->used_bytes + rounded > pool->max_bytes)) {
         return NULL;
     }
     if (!take_pending(pool, rounded, queue, &address) &&
@@ -156,6 +179,8 @@ void sim_pool_expect(struct sim_block *block, struct sim_op *op)
     struct sim_pending_free *pending = calloc(1, sizeof(*pending));
 
     pending->block = block;
+    pending->start = block->node.key;
+    pending->size_bytes = block->rounded_bytes;
     pending->slot = op->queue->slot;
     pending->number = op->number;
     pending->next = block->pool->pending;
@@ -169,19 +194,24 @@ void sim_pool_give(struct sim_block *block)
     uint64_t size;
 
     if (pool == NULL) {
-        /* A later block of the same stream has the memory already. */
+        /* Later blocks have all of the memory already. */
         return;
     }
+    uint64_t free_start = block->node.key;
+    size_t free_bytes = block->rounded_bytes;
     for (struct sim_pending_free **link = &pool->pending; *link != NULL; link = &(*link)->next) {
         if ((*link)->block == block) {
             struct sim_pending_free *gone = *link;
             *link = gone->next;
+            free_start = gone->start;
+            free_bytes = gone->size_bytes;
             free(gone);
             break;
         }
     }
-    pool->used_bytes -= block->rounded_bytes;
-    sim_ranges_give(&pool->free, block->node.key, block->rounded_bytes, 0, &start, &size);
+    pool->used_bytes -= free_bytes;
+    sim_access_forget_bytes(free_start, free_start + free_bytes);
+    sim_ranges_give(&pool->free, free_start, free_bytes, 0, &start, &size);
     if (pool->is_destroyed) {
         trim(pool, 0);
     }
@@ -200,7 +230,7 @@ void sim_pool_settle(int device)
     }
 }
 
-static bool is_pool(CUmemoryPool pool)
+bool sim_pool_is_valid(CUmemoryPool pool)
 {
     return pool != NULL && pool->magic == POOL_MAGIC && !pool->is_destroyed;
 }
@@ -235,13 +265,23 @@ CUresult sim_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 {
     CUresult result = sim_check_device(dev);
 
-    if (result == CUDA_SUCCESS && (!is_pool(pool) || pool->device != dev)) {
+    if (result == CUDA_SUCCESS && (!sim_pool_is_valid(pool) || pool->device != dev)) {
         result = CUDA_ERROR_INVALID_VALUE;
     }
     if (result == CUDA_SUCCESS) {
         current_pools[dev] = pool;
     }
     return result;
+}
+
+struct CUmemPoolHandle_st *sim_pool_create(int device)
+{
+    struct CUmemPoolHandle_st *pool = calloc(1, sizeof(*pool));
+
+    init(pool, device);
+    pool->older = newest;
+    newest = pool;
+    return pool;
 }
 
 CUresult sim_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
@@ -254,20 +294,19 @@ CUresult sim_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps
         sim_check_device(poolProps->location.id) != CUDA_SUCCESS) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    if (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE) {
+    if ((poolProps->handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0) {
         return CUDA_ERROR_NOT_SUPPORTED;
     }
-    *pool = calloc(1, sizeof(**pool));
-    init(*pool, poolProps->location.id);
-    (*pool)->older = newest;
-    newest = *pool;
+    *pool = sim_pool_create(poolProps->location.id);
+    (*pool)->handle_types = (int)poolProps->handleTypes;
+    (*pool)->max_bytes = poolProps->maxSize;
     return CUDA_SUCCESS;
 }
 
 /* Blocks of the pool stay valid until they are freed. */
 CUresult sim_cuMemPoolDestroy(CUmemoryPool pool)
 {
-    if (!is_pool(pool) || pool->is_default) {
+    if (!sim_pool_is_valid(pool) || pool->is_default) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     pool->is_destroyed = true;
@@ -280,7 +319,7 @@ CUresult sim_cuMemPoolDestroy(CUmemoryPool pool)
 
 CUresult sim_cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
 {
-    if (!is_pool(pool)) {
+    if (!sim_pool_is_valid(pool)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     trim(pool, SIM_DEFECT(trims_take_all) ? 0 : minBytesToKeep);
@@ -317,7 +356,8 @@ CUresult sim_cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, 
     uint64_t *number;
     bool *toggle;
 
-    if (!is_pool(pool) || value == NULL || !find_attribute(pool, attr, &number, &toggle)) {
+    if (!sim_pool_is_valid(pool) || value == NULL ||
+        !find_attribute(pool, attr, &number, &toggle)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     if (number != NULL) {
@@ -334,7 +374,8 @@ CUresult sim_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, 
     bool *toggle;
     uint64_t wanted;
 
-    if (!is_pool(pool) || value == NULL || !find_attribute(pool, attr, &number, &toggle)) {
+    if (!sim_pool_is_valid(pool) || value == NULL ||
+        !find_attribute(pool, attr, &number, &toggle)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     if (toggle != NULL) {
@@ -356,18 +397,36 @@ CUresult sim_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, 
     return CUDA_SUCCESS;
 }
 
-/* Every device reaches every pool. */
+/* A pool's own device keeps its access. */
 CUresult sim_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
 {
-    return is_pool(pool) && (map != NULL || count == 0) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (!sim_pool_is_valid(pool) || (map == NULL && count != 0)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+            sim_check_device(map[i].location.id) != CUDA_SUCCESS ||
+            (map[i].location.id == pool->device && map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE)) {
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        unsigned bit = 1u << map[i].location.id;
+        pool->access = map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ? pool->access & ~bit
+                                                                     : pool->access | bit;
+    }
+    return CUDA_SUCCESS;
 }
 
 CUresult sim_cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool,
                                 CUmemLocation *location)
 {
-    if (!is_pool(memPool) || flags == NULL || location == NULL) {
+    if (!sim_pool_is_valid(memPool) || flags == NULL || location == NULL ||
+        location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
+        sim_check_device(location->id) != CUDA_SUCCESS) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    *flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    *flags = (memPool->access & (1u << location->id)) != 0 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+                                                           : CU_MEM_ACCESS_FLAGS_PROT_NONE;
     return CUDA_SUCCESS;
 }

@@ -14,6 +14,11 @@ struct CUmemPoolHandle_st {
     int device;
     bool is_default;
     bool is_destroyed;
+    bool is_imported;
+    int handle_types;
+    uint64_t max_bytes;
+    /* The devices that may touch its memory. */
+    unsigned access;
     bool may_follow_event;
     bool may_be_opportunistic;
     bool may_add_dependencies;
@@ -27,6 +32,8 @@ struct CUmemPoolHandle_st {
     struct CUmemPoolHandle_st *older;
 };
 
+bool sim_pool_is_valid(CUmemoryPool pool);
+struct CUmemPoolHandle_st *sim_pool_create(int device);
 struct CUmemPoolHandle_st *sim_pool_of_device(int device);
 /* Memory for an operation that goes into queue, or NULL: the device is full. */
 struct sim_block *sim_pool_take(struct CUmemPoolHandle_st *pool, size_t size_bytes,

@@ -54,6 +54,12 @@
     F(cuPointerGetAttributes, 7000)                               \
     F(cuIpcGetMemHandle, 4010)                                    \
     F(cuIpcOpenMemHandle, 11000)                                  \
+    F(cuIpcGetEventHandle, 4010)                                  \
+    F(cuIpcOpenEventHandle, 4010)                                 \
+    F(cuMemPoolExportToShareableHandle, 11020)                    \
+    F(cuMemPoolImportFromShareableHandle, 11020)                  \
+    F(cuMemPoolExportPointer, 11020)                              \
+    F(cuMemPoolImportPointer, 11020)                              \
     F(cuIpcCloseMemHandle, 4010)                                  \
     F(cuMemAdvise, 12020)                                         \
     F(cuDeviceGetDefaultMemPool, 11020)                           \

@@ -205,3 +205,16 @@ cudaError_t rt_cudaIpcCloseMemHandle(void *devPtr)
 {
     RT_CALL(cuIpcCloseMemHandle, (CUdeviceptr)devPtr);
 }
+
+cudaError_t rt_cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event)
+{
+    RT_CALL(cuIpcGetEventHandle, (CUipcEventHandle *)handle, event);
+}
+
+cudaError_t rt_cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHandle_t handle)
+{
+    CUipcEventHandle driver_handle;
+
+    memcpy(&driver_handle, &handle, sizeof(driver_handle));
+    RT_CALL(cuIpcOpenEventHandle, event, driver_handle);
+}

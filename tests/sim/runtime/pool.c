@@ -65,3 +65,31 @@ cudaError_t rt_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep)
 {
     RT_CALL(cuMemPoolTrimTo, memPool, minBytesToKeep);
 }
+
+cudaError_t rt_cudaMemPoolExportToShareableHandle(void *shareableHandle, cudaMemPool_t memPool,
+                                                  enum cudaMemAllocationHandleType handleType,
+                                                  unsigned int flags)
+{
+    RT_CALL(cuMemPoolExportToShareableHandle, shareableHandle, memPool,
+            (CUmemAllocationHandleType)handleType, flags);
+}
+
+cudaError_t rt_cudaMemPoolImportFromShareableHandle(cudaMemPool_t *memPool, void *shareableHandle,
+                                                    enum cudaMemAllocationHandleType handleType,
+                                                    unsigned int flags)
+{
+    RT_CALL(cuMemPoolImportFromShareableHandle, memPool, shareableHandle,
+            (CUmemAllocationHandleType)handleType, flags);
+}
+
+cudaError_t rt_cudaMemPoolExportPointer(struct cudaMemPoolPtrExportData *exportData, void *ptr)
+{
+    RT_CALL(cuMemPoolExportPointer, (CUmemPoolPtrExportData *)exportData, (CUdeviceptr)ptr);
+}
+
+cudaError_t rt_cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool,
+                                        struct cudaMemPoolPtrExportData *exportData)
+{
+    RT_CALL(cuMemPoolImportPointer, (CUdeviceptr *)ptr, memPool,
+            (CUmemPoolPtrExportData *)exportData);
+}
