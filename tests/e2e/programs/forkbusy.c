@@ -23,11 +23,15 @@ static void *keep_busy(void *allocates)
     return NULL;
 }
 
-static void be_child(const char *library)
+static void be_child(const char *library, int runs_exit_handlers)
 {
     void *handle = dlopen(library, RTLD_NOW);
+    int status = handle != NULL ? 0 : 1;
     free(malloc(100000));
-    _exit(handle != NULL ? 0 : 1);
+    if (runs_exit_handlers) {
+        exit(status);
+    }
+    _exit(status);
 }
 
 /* The status of the child; -1 when it had to be ended after five seconds. */
@@ -59,7 +63,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < children && !hung; i++) {
         pid_t child = fork();
         if (child == 0) {
-            be_child(library);
+            be_child(library, i % 2);
         }
         int status = wait_for(child);
         hung = status == -1;
