@@ -255,3 +255,136 @@ RULE(copy, kernels_see_what_was_copied, "guide, Streams")
     CHECK_EQ(host[0], 11);
     CHECK_EQ(host[3], 14);
 }
+
+static cudaArray_t new_array(size_t width, size_t height)
+{
+    struct cudaChannelFormatDesc desc = cudaCreateChannelDesc(32, 0, 0, 0,
+                                                              cudaChannelFormatKindFloat);
+    cudaArray_t array;
+
+    OK(cudaMallocArray(&array, &desc, width, height, 0));
+    return array;
+}
+
+RULE(array, planes_go_in_and_out, "cuda_runtime_api.h, cudaMemcpy2DToArray")
+{
+    float in[4][8];
+    float out[4][8];
+    cudaArray_t array = new_array(8, 4);
+
+    memset(out, 0, sizeof(out));
+    for (int i = 0; i < 32; i++) {
+        in[i / 8][i % 8] = (float)i;
+    }
+    OK(cudaMemcpy2DToArray(array, 0, 0, in, 32, 32, 4, cudaMemcpyHostToDevice));
+    OK(cudaMemcpy2DFromArray(out, 32, array, 0, 0, 32, 4, cudaMemcpyDeviceToHost));
+    CHECK(memcmp(in, out, sizeof(in)) == 0);
+    OK(cudaMemcpy2DFromArray(out, 32, array, 4, 2, 4, 1, cudaMemcpyDeviceToHost));
+    CHECK(out[0][0] == in[2][1]);
+    OK(cudaFreeArray(array));
+}
+
+RULE(array, copies_end_with_it, "assumed")
+{
+    float in[8] = {0};
+
+    CHECK_EQ(cudaMemcpy2DToArray(new_array(8, 1), 4, 0, in, 32, 32, 1, cudaMemcpyHostToDevice),
+             cudaErrorInvalidValue);
+}
+
+RULE(array, volumes_count_in_elements, "cuda_runtime_api.h, cudaMemcpy3D")
+{
+    struct cudaChannelFormatDesc desc = cudaCreateChannelDesc(32, 32, 0, 0,
+                                                              cudaChannelFormatKindUnsigned);
+    struct cudaExtent extent = {2, 2, 2};
+    struct cudaMemcpy3DParms copy = {.extent = extent, .kind = cudaMemcpyHostToDevice};
+    unsigned in[2][2][4];
+    unsigned out[4] = {0};
+
+    count_up((char *)in, sizeof(in));
+    OK(cudaMalloc3DArray(&copy.dstArray, &desc, extent, 0));
+    copy.srcPtr = (struct cudaPitchedPtr){in, 16, 2, 2};
+    OK(cudaMemcpy3D(&copy));
+    copy = (struct cudaMemcpy3DParms){.srcArray = copy.dstArray,
+                                      .srcPos = {1, 1, 1},
+                                      .dstPtr = {out, 16, 2, 1},
+                                      .extent = {1, 1, 1},
+                                      .kind = cudaMemcpyDeviceToHost};
+    OK(cudaMemcpy3D(&copy));
+    CHECK_EQ(out[0], in[1][1][2]);
+    CHECK_EQ(out[1], in[1][1][3]);
+    CHECK_EQ(out[2], 0);
+}
+
+RULE(array, it_describes_itself, "cuda_runtime_api.h, cudaArrayGetInfo")
+{
+    struct cudaChannelFormatDesc desc;
+    struct cudaExtent extent;
+    unsigned flags = 7;
+
+    OK(cudaArrayGetInfo(&desc, &extent, &flags, new_array(8, 4)));
+    CHECK_EQ(desc.x, 32);
+    CHECK_EQ(desc.f, cudaChannelFormatKindFloat);
+    CHECK_EQ(extent.width, 8);
+    CHECK_EQ(extent.height, 4);
+    CHECK_EQ(flags, 0);
+}
+
+RULE(array, it_takes_memory_and_gives_it_back, "cuda.h, cuArrayCreate")
+{
+    size_t before;
+    size_t during;
+    size_t after;
+    size_t total;
+
+    OK(cudaMemGetInfo(&before, &total));
+    cudaArray_t array = new_array(1024, 1024);
+    OK(cudaMemGetInfo(&during, &total));
+    CHECK(before - during >= 4u << 20);
+    OK(cudaFreeArray(array));
+    OK(cudaMemGetInfo(&after, &total));
+    CHECK_EQ(after, before);
+}
+
+RULE(array, it_must_have_a_width_and_a_format, "cuda.h, cuArrayCreate")
+{
+    CUDA_ARRAY_DESCRIPTOR description = {.Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+    CUarray array;
+
+    rule_start(0);
+    CHECK_EQ(cuArrayCreate(&array, &description), CUDA_ERROR_INVALID_VALUE);
+    description.Width = 8;
+    description.NumChannels = 3;
+    CHECK_EQ(cuArrayCreate(&array, &description), CUDA_ERROR_INVALID_VALUE);
+}
+
+RULE(array, textures_are_objects, "cuda_runtime_api.h, cudaCreateTextureObject")
+{
+    struct cudaResourceDesc resource = {.resType = cudaResourceTypeArray};
+    struct cudaTextureDesc texture = {0};
+    cudaTextureObject_t first = 0;
+    cudaTextureObject_t second = 0;
+
+    resource.res.array.array = new_array(8, 4);
+    OK(cudaCreateTextureObject(&first, &resource, &texture, NULL));
+    OK(cudaCreateTextureObject(&second, &resource, &texture, NULL));
+    CHECK(first != second);
+    OK(cudaDestroyTextureObject(first));
+    OK(cudaDestroyTextureObject(second));
+    CHECK_EQ(cudaCreateTextureObject(&first, NULL, &texture, NULL), cudaErrorInvalidValue);
+}
+
+RULE(array, copies_of_it_are_ordered_like_others, "guide, Streams", RULE_WRONG)
+{
+    cudaStream_t first;
+    cudaStream_t second;
+    cudaArray_t array = new_array(8, 1);
+    char *p = allocate(32);
+    char *q = allocate(32);
+
+    OK(cudaStreamCreateWithFlags(&first, cudaStreamNonBlocking));
+    OK(cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking));
+    OK(cudaMemcpy2DToArrayAsync(array, 0, 0, p, 32, 32, 1, cudaMemcpyDeviceToDevice, first));
+    CHECK_EQ(cudaMemcpy2DToArrayAsync(array, 0, 0, q, 32, 32, 1, cudaMemcpyDeviceToDevice, second),
+             cudaErrorIllegalAddress);
+}

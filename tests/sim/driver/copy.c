@@ -3,6 +3,7 @@
  * before the call returns. Copies that a program calls synchronous wait when the host takes part;
  * from device to device they do not. */
 #include "access.h"
+#include "array.h"
 #include "call.h"
 #include "capture.h"
 #include "config.h"
@@ -204,42 +205,61 @@ CUresult sim_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUde
     return copy_bytes(dstDevice, srcDevice, ByteCount, hStream, false);
 }
 
-/* Where the first byte of one side lies; 0 for an array, which there are none of. */
-static uint64_t side(CUmemorytype type, CUdeviceptr device, const void *host, size_t x, size_t y,
-                     size_t z, size_t pitch, size_t height)
-{
-    uint64_t base = type == CU_MEMORYTYPE_HOST                                      ? (uint64_t)host
-                    : type == CU_MEMORYTYPE_DEVICE || type == CU_MEMORYTYPE_UNIFIED ? device
-                                                                                    : 0;
+/* One side of a copy: where its first byte lies, and how far rows and slices are apart. An array
+ * has its own numbers for that. */
+struct side {
+    uint64_t base;
+    size_t pitch;
+    size_t height;
+};
 
-    return base == 0 ? 0 : base + (z * height + y) * pitch + x;
+static size_t or_else(size_t value, size_t fallback)
+{
+    return value != 0 ? value : fallback;
 }
 
-static size_t pitch_of(size_t pitch, size_t width)
+static bool find_side(struct side *side, CUmemorytype type, uint64_t device, const void *host,
+                      CUarray array)
 {
-    return pitch == 0 ? width : pitch;
+    if (type == CU_MEMORYTYPE_ARRAY) {
+        if (sim_array_of(array) == NULL) {
+            return false;
+        }
+        *side = (struct side){array->block->node.key, array->row_bytes, array->height};
+    } else {
+        side->base = type == CU_MEMORYTYPE_HOST ? (uint64_t)host : device;
+    }
+    return side->base != 0;
+}
+
+/* Rows and slices of an array end with it. */
+static bool is_inside(const CUarray array, CUmemorytype type, const CUDA_MEMCPY3D *p, size_t x,
+                      size_t y, size_t z)
+{
+    return type != CU_MEMORYTYPE_ARRAY ||
+           (x + p->WidthInBytes <= array->row_bytes && y + p->Height <= array->height &&
+            z + p->Depth <= array->depth);
 }
 
 static CUresult copy_slices(const CUDA_MEMCPY3D *p, struct sim_queue *queue, enum waiting waiting)
 {
     CUresult result = CUDA_SUCCESS;
-    struct shape shape = {p->WidthInBytes, p->Height, pitch_of(p->dstPitch, p->WidthInBytes),
-                          pitch_of(p->srcPitch, p->WidthInBytes)};
-    size_t dst_height = pitch_of(p->dstHeight, p->Height);
-    size_t src_height = pitch_of(p->srcHeight, p->Height);
+    struct side dst = {0, or_else(p->dstPitch, p->WidthInBytes), or_else(p->dstHeight, p->Height)};
+    struct side src = {0, or_else(p->srcPitch, p->WidthInBytes), or_else(p->srcHeight, p->Height)};
 
-    if (p->srcMemoryType == CU_MEMORYTYPE_ARRAY || p->dstMemoryType == CU_MEMORYTYPE_ARRAY) {
-        return CUDA_ERROR_NOT_SUPPORTED;
-    }
-    if (shape.dst_pitch < p->WidthInBytes || shape.src_pitch < p->WidthInBytes) {
+    if (!find_side(&dst, p->dstMemoryType, p->dstDevice, p->dstHost, p->dstArray) ||
+        !find_side(&src, p->srcMemoryType, p->srcDevice, p->srcHost, p->srcArray) ||
+        !is_inside(p->dstArray, p->dstMemoryType, p, p->dstXInBytes, p->dstY, p->dstZ) ||
+        !is_inside(p->srcArray, p->srcMemoryType, p, p->srcXInBytes, p->srcY, p->srcZ) ||
+        dst.pitch < p->WidthInBytes || src.pitch < p->WidthInBytes) {
         return CUDA_ERROR_INVALID_VALUE;
     }
+    struct shape shape = {p->WidthInBytes, p->Height, dst.pitch, src.pitch};
     for (size_t z = 0; z < p->Depth && result == CUDA_SUCCESS; z++) {
-        result = copy(side(p->dstMemoryType, p->dstDevice, p->dstHost, p->dstXInBytes, p->dstY,
-                           p->dstZ + z, shape.dst_pitch, dst_height),
-                      side(p->srcMemoryType, p->srcDevice, p->srcHost, p->srcXInBytes, p->srcY,
-                           p->srcZ + z, shape.src_pitch, src_height),
-                      shape, queue, waiting);
+        uint64_t dst_row = (p->dstZ + z) * dst.height + p->dstY;
+        uint64_t src_row = (p->srcZ + z) * src.height + p->srcY;
+        result = copy(dst.base + dst_row * dst.pitch + p->dstXInBytes,
+                      src.base + src_row * src.pitch + p->srcXInBytes, shape, queue, waiting);
     }
     return result;
 }

@@ -121,7 +121,7 @@ static void release(struct sim_block *block)
         sim_pool_give(block);
     } else if (block->kind == SIM_BLOCK_GRAPH) {
         sim_graph_memory_end(block->graph_memory);
-    } else if (block->kind == SIM_BLOCK_DEVICE) {
+    } else if (block->kind == SIM_BLOCK_DEVICE || block->kind == SIM_BLOCK_ARRAY) {
         sim_space_give(block->device, block->node.key, block->rounded_bytes);
     }
     sim_block_remove(block);

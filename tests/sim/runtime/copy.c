@@ -73,38 +73,43 @@ cudaError_t rt_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size
     RT_CALL(cuMemcpy2DAsync, &copy, stream);
 }
 
-/* Between pitched pointers only; arrays are not there yet. */
-bool rt_volume(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *copy_out)
+/* Positions are in elements of the array on their side, the extent in those of either array. */
+void rt_volume(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *copy_out)
 {
-    CUDA_MEMCPY3D copy = {.srcXInBytes = p->srcPos.x,
-                          .srcY = p->srcPos.y,
-                          .srcZ = p->srcPos.z,
-                          .srcMemoryType = CU_MEMORYTYPE_UNIFIED,
-                          .srcDevice = (CUdeviceptr)p->srcPtr.ptr,
-                          .srcPitch = p->srcPtr.pitch,
-                          .srcHeight = p->srcPtr.ysize,
-                          .dstXInBytes = p->dstPos.x,
-                          .dstY = p->dstPos.y,
-                          .dstZ = p->dstPos.z,
-                          .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
-                          .dstDevice = (CUdeviceptr)p->dstPtr.ptr,
-                          .dstPitch = p->dstPtr.pitch,
-                          .dstHeight = p->dstPtr.ysize,
-                          .WidthInBytes = p->extent.width,
-                          .Height = p->extent.height,
-                          .Depth = p->extent.depth};
+    size_t src_bytes = rt_array_element_bytes(p->srcArray);
+    size_t dst_bytes = rt_array_element_bytes(p->dstArray);
+    CUDA_MEMCPY3D copy = {
+        .srcXInBytes = p->srcPos.x * src_bytes,
+        .srcY = p->srcPos.y,
+        .srcZ = p->srcPos.z,
+        .srcMemoryType = p->srcArray != NULL ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_UNIFIED,
+        .srcDevice = (CUdeviceptr)p->srcPtr.ptr,
+        .srcArray = (CUarray)p->srcArray,
+        .srcPitch = p->srcPtr.pitch,
+        .srcHeight = p->srcPtr.ysize,
+        .dstXInBytes = p->dstPos.x * dst_bytes,
+        .dstY = p->dstPos.y,
+        .dstZ = p->dstPos.z,
+        .dstMemoryType = p->dstArray != NULL ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_UNIFIED,
+        .dstDevice = (CUdeviceptr)p->dstPtr.ptr,
+        .dstArray = (CUarray)p->dstArray,
+        .dstPitch = p->dstPtr.pitch,
+        .dstHeight = p->dstPtr.ysize,
+        .WidthInBytes = p->extent.width * (p->srcArray != NULL ? src_bytes : dst_bytes),
+        .Height = p->extent.height,
+        .Depth = p->extent.depth};
 
     *copy_out = copy;
-    return p->srcArray == NULL && p->dstArray == NULL;
 }
 
 cudaError_t rt_cudaMemcpy3D(const struct cudaMemcpy3DParms *p)
 {
     CUDA_MEMCPY3D copy;
 
-    if (p == NULL || !rt_volume(p, &copy)) {
-        return p == NULL ? cudaErrorInvalidValue : cudaErrorNotSupported;
+    if (p == NULL) {
+        return cudaErrorInvalidValue;
     }
+    rt_volume(p, &copy);
     RT_CALL(cuMemcpy3D, &copy);
 }
 
@@ -112,9 +117,10 @@ cudaError_t rt_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t
 {
     CUDA_MEMCPY3D copy;
 
-    if (p == NULL || !rt_volume(p, &copy)) {
-        return p == NULL ? cudaErrorInvalidValue : cudaErrorNotSupported;
+    if (p == NULL) {
+        return cudaErrorInvalidValue;
     }
+    rt_volume(p, &copy);
     RT_CALL(cuMemcpy3DAsync, &copy, stream);
 }
 

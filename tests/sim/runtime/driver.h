@@ -54,6 +54,13 @@
     F(cuPointerGetAttributes, 7000)                               \
     F(cuIpcGetMemHandle, 4010)                                    \
     F(cuIpcOpenMemHandle, 11000)                                  \
+    F(cuArray3DCreate, 3020)                                      \
+    F(cuArrayDestroy, 2000)                                       \
+    F(cuArray3DGetDescriptor, 3020)                               \
+    F(cuTexObjectCreate, 5000)                                    \
+    F(cuTexObjectDestroy, 5000)                                   \
+    F(cuSurfObjectCreate, 5000)                                   \
+    F(cuSurfObjectDestroy, 5000)                                  \
     F(cuIpcGetEventHandle, 4010)                                  \
     F(cuIpcOpenEventHandle, 4010)                                 \
     F(cuMemPoolExportToShareableHandle, 11020)                    \
@@ -196,8 +203,9 @@ const struct rt_driver *rt_driver(void);
 /* Ends the device's context for all threads. */
 cudaError_t rt_reset(int device);
 
-/* In copy.c: a copy in the driver's words; false: it has arrays. */
-bool rt_volume(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *copy_out);
+/* In copy.c: a copy in the driver's words. In array.c: 1 for none. */
+void rt_volume(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *copy_out);
+size_t rt_array_element_bytes(cudaArray_const_t array);
 
 /* A call of the driver in a context, as the result of a runtime function. */
 #define RT_CALL(name, ...)                                  \

@@ -237,11 +237,11 @@ static void slow_calls_take_their_time(void)
 
 static void unwritten_functions_say_so(void)
 {
-    CUarray array;
+    CUmipmappedArray array;
 
     start();
     CHECK_EQ(simcuda_unwritten(), 0);
-    CHECK_EQ(cuArrayCreate(&array, NULL), CUDA_ERROR_NOT_SUPPORTED);
+    CHECK_EQ(cuMipmappedArrayCreate(&array, NULL, 1), CUDA_ERROR_NOT_SUPPORTED);
     CHECK_EQ(simcuda_unwritten(), 1);
 }
 

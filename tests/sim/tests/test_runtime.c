@@ -172,11 +172,12 @@ static void properties_are_filled(void)
 
 static void unwritten_functions_are_refused(void)
 {
-    cudaArray_t array;
+    cudaMipmappedArray_t array;
     struct cudaChannelFormatDesc desc = cudaCreateChannelDesc(32, 0, 0, 0,
                                                               cudaChannelFormatKindFloat);
 
-    CHECK_EQ(cudaMallocArray(&array, &desc, 1, 1, 0), cudaErrorNotSupported);
+    CHECK_EQ(cudaMallocMipmappedArray(&array, &desc, (struct cudaExtent){1, 1, 0}, 1, 0),
+             cudaErrorNotSupported);
 }
 
 static void an_older_driver_is_refused(void)

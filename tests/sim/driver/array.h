@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* Arrays: device memory that programs reach by a handle. Elements lie row after row; the layout a
+ * device would choose is nobody's business. */
+#ifndef SIM_ARRAY_H
+#define SIM_ARRAY_H
+
+#include "block.h"
+
+/* Heights and depths of 0 count as 1 in the numbers here, not in the description. */
+struct CUarray_st {
+    unsigned magic;
+    CUDA_ARRAY3D_DESCRIPTOR description;
+    size_t element_bytes;
+    size_t row_bytes;
+    size_t height;
+    size_t depth;
+    struct sim_block *block;
+    struct CUarray_st *older;
+};
+
+/* NULL: not an array, or none that lives. */
+struct CUarray_st *sim_array_of(CUarray handle);
+
+#endif
