@@ -31,6 +31,7 @@ int cca_allocator_create(const struct cca_config *config, struct cca_allocator *
     cca_ptrmap_init(&allocator->blocks);
     cca_segment_map_init(&allocator->segments);
     cca_gate_init(&allocator->gate);
+    cca_callbacks_init(&allocator->callbacks);
     cca_pool_init(&allocator->heap_records, sizeof(struct cca_heap));
     *allocator_out = allocator;
     return 0;
@@ -208,9 +209,40 @@ static struct cca_status state_status(const struct cca_heap *heap)
     return (struct cca_status){heap->state == CCA_HEAP_DEAD ? CCA_FATAL : CCA_UNSUPPORTED, 0};
 }
 
-/* Out of the cache, else by the ladder. The pool is held meanwhile, as the ladder may drop the
- * lock.
- */
+/* On a miss: whoever has registered gives memory back, and the cache is searched again. */
+static struct cca_block *ask_for_memory(struct cca_heap *heap, const struct cca_request *request,
+                                        size_t rounded)
+{
+    struct cca_callbacks *callbacks = &heap->allocator->callbacks;
+    const struct cca_policy *policy = &heap->allocator->policy;
+    uint64_t generation = heap->generation;
+    if (atomic_load(&callbacks->free_count) == 0) {
+        return NULL;
+    }
+    int depth = cca_heap_step_out(heap), ordinal = heap->device.ordinal;
+    bool has_freed = cca_callbacks_free_memory(callbacks, ordinal, rounded);
+    cca_heap_step_in(heap, depth);
+    if (!has_freed || heap->generation != generation || heap->state != CCA_HEAP_UP) {
+        return NULL;
+    }
+    cca_heap_count_search(heap, policy, request, rounded);
+    return cca_heap_take_cached(heap, policy, request, rounded, cca_clock_ns());
+}
+
+/* What follows a miss. */
+static struct cca_status serve_miss(struct cca_heap *heap, const struct cca_request *request,
+                                    size_t rounded, struct cca_block **block_out)
+{
+    *block_out = ask_for_memory(heap, request, rounded);
+    if (*block_out != NULL) {
+        return cca_status_ok();
+    }
+    return heap->state == CCA_HEAP_UP ? cca_ladder_climb(heap, request, rounded, block_out)
+                                      : state_status(heap);
+}
+
+/* Out of the cache, else by what follows a miss. The pool is held meanwhile, as the lock may be
+ * dropped. */
 static struct cca_status serve(struct cca_heap *heap, const struct cca_request *request,
                                struct cca_block **block_out)
 {
@@ -222,10 +254,10 @@ static struct cca_status serve(struct cca_heap *heap, const struct cca_request *
         return cca_status_ok();
     }
     if (request->pool == NULL) {
-        return cca_ladder_climb(heap, request, rounded, block_out);
+        return serve_miss(heap, request, rounded, block_out);
     }
     request->pool->holders++;
-    struct cca_status status = cca_ladder_climb(heap, request, rounded, block_out);
+    struct cca_status status = serve_miss(heap, request, rounded, block_out);
     request->pool->holders--;
     cca_private_pool_sweep(heap);
     return status;

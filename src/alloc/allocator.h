@@ -186,6 +186,26 @@ int cca_allocator_set_memory_fraction(struct cca_allocator *allocator, int ordin
                                       double fraction) CCA_MUST_CHECK;
 double cca_allocator_memory_fraction(struct cca_allocator *allocator, int ordinal);
 
+/* Asked on every miss, before the driver is: gives memory of its own back to the cache if it can,
+ * and says whether it did. `bytes`: the rounded request. Called with no lock held; may free. It
+ * must not allocate from the cache. -ENOSPC: no room for another one. */
+typedef bool (*cca_free_memory_fn)(void *user, int ordinal, size_t bytes);
+int cca_allocator_add_free_callback(struct cca_allocator *allocator, cca_free_memory_fn fn,
+                                    void *user) CCA_MUST_CHECK;
+
+/* Told when a request fails for want of memory, before the call returns; no lock held. */
+struct cca_oom_info {
+    int ordinal;
+    bool is_rejection;     /* refused by CCA_OOM_REJECT: nothing was released or asked for */
+    size_t bytes;          /* of the segment that could not be had */
+    size_t limit_bytes;    /* or the device's memory where there is none */
+    size_t reserved_bytes; /* held by the cache */
+    size_t free_bytes, total_bytes; /* of the device; a rejection does not ask for the free ones */
+};
+typedef void (*cca_oom_fn)(void *user, const struct cca_oom_info *info);
+int cca_allocator_add_oom_observer(struct cca_allocator *allocator, cca_oom_fn fn,
+                                   void *user) CCA_MUST_CHECK;
+
 /* Where an address lies in our memory. */
 struct cca_address_info {
     bool is_ours;       /* inside a segment of the cache */

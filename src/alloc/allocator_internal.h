@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "alloc/allocator.h"
+#include "alloc/callbacks.h"
 #include "alloc/gate.h"
 #include "alloc/heap.h"
 #include "alloc/policy.h"
@@ -27,6 +28,7 @@ struct cca_allocator {
     struct cca_ptrmap blocks;            /* live blocks, the passed ones too */
     struct cca_segment_map segments;
     struct cca_gate gate;
+    struct cca_callbacks callbacks;
     atomic_bool is_stopped;
     struct cca_pool heap_records; /* guarded by lock */
 };

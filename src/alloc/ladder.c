@@ -372,6 +372,24 @@ static struct cca_block *wait_and_release(struct cca_heap *heap, const struct cc
     return cca_heap_take_cached(heap, policy, request, rounded, cca_clock_ns());
 }
 
+/* With the lock dropped. */
+static void tell_observers(struct cca_heap *heap, size_t rounded, size_t free_bytes,
+                           bool is_rejection)
+{
+    struct cca_oom_info info = {
+        .ordinal = heap->device.ordinal,
+        .is_rejection = is_rejection,
+        .bytes = cca_policy_segment_bytes(&heap->allocator->policy, rounded),
+        .limit_bytes = heap->limit_bytes != CCA_NO_LIMIT ? heap->limit_bytes : heap->total_bytes,
+        .reserved_bytes = heap->reserved_bytes,
+        .free_bytes = free_bytes,
+        .total_bytes = heap->total_bytes,
+    };
+    int depth = cca_heap_step_out(heap);
+    cca_callbacks_tell_oom(&heap->allocator->callbacks, &info);
+    cca_heap_step_in(heap, depth);
+}
+
 static void report_oom(struct cca_heap *heap, const struct cca_request *request, size_t rounded)
 {
     uint64_t generation = heap->generation;
@@ -386,6 +404,7 @@ static void report_oom(struct cca_heap *heap, const struct cca_request *request,
     event.addr = free_bytes;
     event.requested_bytes = event.block_bytes = rounded;
     cca_heap_report(heap, &event);
+    tell_observers(heap, rounded, free_bytes, false);
 }
 
 static struct cca_status give_up(struct cca_heap *heap, const struct cca_request *request,
@@ -423,6 +442,7 @@ struct cca_status cca_ladder_climb(struct cca_heap *heap, const struct cca_reque
     if (heap->allocator->settings.oom_reject &&
         is_over_limit(heap, cca_policy_segment_bytes(&heap->allocator->policy, rounded))) {
         report_plain(heap, CCA_EVENT_REJECT);
+        tell_observers(heap, rounded, 0, true);
         return (struct cca_status){CCA_NO_MEMORY, 0};
     }
     status = grow(heap, request, rounded, block_out);
