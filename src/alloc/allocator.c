@@ -102,6 +102,7 @@ struct cca_heap *cca_allocator_attach(struct cca_allocator *allocator,
         }
         if (heap->state == CCA_HEAP_DOWN) {
             heap->device = *device;
+            heap->device_bytes = total_bytes;
             heap->pending_max_bytes = pending_cap(allocator->config, total_bytes);
             cca_heap_set_fraction(heap, heap->memory_fraction, total_bytes);
             heap->state = CCA_HEAP_UP;

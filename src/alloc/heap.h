@@ -49,6 +49,7 @@ struct cca_heap {
     size_t reserved_bytes;          /* the cache's driver memory, and what is being asked for */
     size_t in_flight_bytes;         /* of these, driver allocations under way */
     unsigned in_flight, growths;    /* how many are, and how many ever began */
+    size_t device_bytes;            /* memory of the device, 0 = not known */
     size_t limit_bytes;             /* CCA_NO_LIMIT: none */
     size_t total_bytes;             /* the device's memory, as far as known */
     double memory_fraction;         /* of it, the most that may be held */

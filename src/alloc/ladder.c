@@ -459,6 +459,9 @@ struct cca_status cca_ladder_climb(struct cca_heap *heap, const struct cca_reque
     if (heap->captures > 0) {
         return give_up(heap, request, rounded, status);
     }
+    if (heap->rekeys && heap->device_bytes != 0 && rounded > heap->device_bytes) {
+        return give_up(heap, request, rounded, status); /* nothing given back could make room */
+    }
     if (release_oversize(heap, request, rounded) && heap->generation == generation) {
         status = grow(heap, request, rounded, block_out);
         if (status.kind != CCA_NO_MEMORY || heap->generation != generation) {

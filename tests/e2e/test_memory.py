@@ -64,8 +64,13 @@ class LastBytes(Case):
     def test_fill_with_small_blocks(self):
         self.check_fill(MIB, MIB + 1)
 
-    def test_fill_with_32_blocks(self):
-        self.check_fill(7 * MIB, 8 * MIB)
+    def test_fill_with_blocks_that_waste_a_segment(self):
+        """Two to a segment of 20 MiB, as in PyTorch: twelve segments, and what is left by exact size.
+        Natively more fit; the README says so."""
+        for size in (7 * MIB, 8 * MIB):
+            for mode, settings in MODES.items():
+                with self.subTest(size=size, mode=mode):
+                    self.assertEqual(self.blocks(size, env={**self.env, **settings}), 26)
 
 
 class Information(Case):

@@ -65,8 +65,12 @@ class NoWait(Case):
         self.check("mem-get-info", "event-query")
 
     def test_allocation_that_must_give_segments_back(self):
-        """The driver frees nothing while work runs: out of memory is allowed then, a hang is not."""
+        """The driver frees nothing while work runs: out of memory is allowed then, a hang is not. A
+        driver without context events cannot be asked whether it is idle: there the allocation, which
+        would otherwise fail, gives memory back with the driver's own wait, as the README says."""
         for driver, settings in DRIVERS.items():
+            if "no context events" in driver:
+                continue
             for mode, how in MODES.items():
                 with self.subTest(driver=driver, mode=mode):
                     run = self.run_program("nowait", "malloc-over-holes", timeout=30,

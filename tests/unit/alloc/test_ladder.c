@@ -235,6 +235,18 @@ static void the_last_megabytes_serve_a_request_that_fits_them(void **state)
     fixture_close(&fix);
 }
 
+static void a_request_above_the_device_flushes_nothing(void **state)
+{
+    (void)state;
+    struct fixture fix;
+    fixture_open(&fix, 1);
+    fix_free(&fix, fix_malloc(&fix, MIB(60)));
+    assert_int_equal(fix_malloc(&fix, GIB(257)), 0);
+    assert_int_equal(fix.scripts[0]->frees_made, 0);
+    assert_int_equal(fix_stat(&fix, "num_ooms"), 1);
+    fixture_close(&fix);
+}
+
 static void nothing_is_given_back_while_the_device_is_at_work(void **state)
 {
     (void)state;
@@ -352,6 +364,7 @@ int main(void)
         cmocka_unit_test(impossible_sizes_fail_without_a_driver_call),
         cmocka_unit_test(an_out_of_memory_event_names_the_free_bytes_and_the_rounded_request),
         cmocka_unit_test(the_last_megabytes_serve_a_request_that_fits_them),
+        cmocka_unit_test(a_request_above_the_device_flushes_nothing),
         cmocka_unit_test(nothing_is_given_back_while_the_device_is_at_work),
         cmocka_unit_test(every_failing_driver_allocation_leaves_the_books_right),
         cmocka_unit_test(every_refused_metadata_page_leaves_the_books_right),
