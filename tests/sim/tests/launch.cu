@@ -70,9 +70,43 @@ static int use(bool is_dead)
     return 0;
 }
 
-int main()
+/* With SIMCUDA_RACES=args two kernels given the same pointer are taken to write there. */
+static int use_in_two_streams()
+{
+    int *q;
+    cudaStream_t streams[2];
+
+    CHECK(cudaMalloc(&q, 64) == cudaSuccess);
+    for (int i = 0; i < 2; i++) {
+        CHECK(cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking) == cudaSuccess);
+        unknown<<<1, 1, 0, streams[i]>>>(q, pair(), 3);
+    }
+    return 0;
+}
+
+/* The status of this program with an argument. */
+static int run_self(const char *argument, const char *races)
 {
     int status;
+
+    pid_t child = fork();
+    if (child == 0) {
+        setenv("SIMCUDA_RACES", races, 1);
+        execl("/proc/self/exe", "launch", argument, (char *)NULL);
+        _exit(126);
+    }
+    return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+int main(int argc, char **)
+{
+    int status;
+
+    if (argc > 1) {
+        return use_in_two_streams();
+    }
+    CHECK(run_self("two", "") == 0);
+    CHECK(run_self("two", "args") == 97);
 
     pid_t child = fork();
     if (child == 0) {
