@@ -23,7 +23,7 @@ void cca_valve_stop(enum cca_row row)
     }
     /* Asked again after the note: an allocator made in between has perhaps replayed already. */
     if (cca_process_allocator() != NULL) {
-        cca_process_stop_caching(CCA_STOP_PLAIN, cca_original_name(row));
+        cca_process_stop_caching(cca_original_name(row));
     }
 }
 
@@ -179,7 +179,7 @@ void cca_valve_replay(void)
 {
     int row = atomic_load(&early);
     if (CCA_UNLIKELY(row != 0)) {
-        cca_process_stop_caching(CCA_STOP_PLAIN, cca_original_name((enum cca_row)(row - 1)));
+        cca_process_stop_caching(cca_original_name((enum cca_row)(row - 1)));
     }
     pthread_mutex_lock(&captures_lock);
     struct cca_allocator *allocator = cca_process_allocator();

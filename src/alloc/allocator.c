@@ -115,8 +115,7 @@ struct cca_heap *cca_allocator_attach(struct cca_allocator *allocator,
     uint64_t up = atomic_load(&allocator->up_mask);
     cca_lock_drop(&allocator->lock);
 
-    if (!device->has_context_events && (up & (up - 1)) != 0 &&
-        cca_allocator_stop(allocator, CCA_STOP_PLAIN)) {
+    if (!device->has_context_events && (up & (up - 1)) != 0 && cca_allocator_stop(allocator)) {
         cca_log(CCA_LOG_WARN,
                 "caching ends: a second device is in use and the driver (before 12.5) "
                 "cannot tell when both are done with memory");
@@ -422,7 +421,7 @@ void cca_allocator_note_passed(struct cca_allocator *allocator, struct cca_heap 
         for (struct cca_heap *heap = atomic_load(&(allocator)->heaps[heap##_i]); heap != NULL; \
              heap = NULL)
 
-bool cca_allocator_stop(struct cca_allocator *allocator, enum cca_stop reason)
+bool cca_allocator_stop(struct cca_allocator *allocator)
 {
     bool is_first = !atomic_exchange(&allocator->is_stopped, true);
     if (is_first) {
@@ -436,9 +435,6 @@ bool cca_allocator_stop(struct cca_allocator *allocator, enum cca_stop reason)
             }
             cca_lock_drop(&heap->lock);
         }
-    }
-    if (reason == CCA_STOP_CAPTURE && is_first) {
-        cca_gate_close(&allocator->gate);
     }
     return is_first;
 }
@@ -456,11 +452,6 @@ void cca_allocator_capture_ends(struct cca_allocator *allocator)
 bool cca_allocator_is_stopped(const struct cca_allocator *allocator)
 {
     return atomic_load(&allocator->is_stopped);
-}
-
-bool cca_allocator_capture_was_seen(const struct cca_allocator *allocator)
-{
-    return cca_gate_is_closed(&allocator->gate);
 }
 
 /* The heap of a block found in the address map, locked, while the block is still live at `addr`; or

@@ -43,13 +43,6 @@ enum cca_free_result {
     CCA_FREE_INVALID  /* inside our memory but not a live block: must fail as an invalid value */
 };
 
-/* Why caching ends for the rest of the process. */
-enum cca_stop {
-    CCA_STOP_PLAIN,  /* something that is not handled yet */
-    CCA_STOP_CAPTURE /* a stream capture begins: from now on no event is recorded, nothing waits and
-                        nothing is given back to the driver */
-};
-
 /* The allocator of this process. `config` must outlive it. -ENOMEM. */
 int cca_allocator_create(const struct cca_config *config,
                          struct cca_allocator **allocator_out) CCA_MUST_CHECK;
@@ -92,7 +85,7 @@ void cca_allocator_note_passed(struct cca_allocator *allocator, struct cca_heap 
 /* Ends caching for this process. Live blocks stay ours; a free of one waits where it natively would
  * and its memory is not handed out again; wholly free segments go back to the driver in later
  * frees, waits and make_room. Does not wait. Idempotent; true for the call that ended it. */
-bool cca_allocator_stop(struct cca_allocator *allocator, enum cca_stop reason);
+bool cca_allocator_stop(struct cca_allocator *allocator);
 bool cca_allocator_is_stopped(const struct cca_allocator *allocator);
 
 /* A stream capture is about to begin (before the real call), and has ended or did not begin. In
@@ -100,7 +93,6 @@ bool cca_allocator_is_stopped(const struct cca_allocator *allocator);
  * what is freed is set aside. begins returns after the last record of ours is over. */
 void cca_allocator_capture_begins(struct cca_allocator *allocator);
 void cca_allocator_capture_ends(struct cca_allocator *allocator);
-bool cca_allocator_capture_was_seen(const struct cca_allocator *allocator);
 
 /* torch.Tensor.record_stream: the live block at `addr` is used on `stream`, so a free in the order
  * of another stream (or the free of a block of cca_my_malloc) is not complete before what that

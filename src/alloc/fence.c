@@ -244,12 +244,14 @@ static bool synchronize(struct cca_heap *heap)
 {
     uint64_t generation = heap->generation, began_ns = cca_clock_ns();
     struct cca_status status = {CCA_UNSUPPORTED, 0};
-    int depth = cca_heap_step_out(heap);
+    /* The thread stays inside the library: a signal handler that began a capture here would wait
+     * for the gate that this very thread holds. */
+    cca_lock_drop(&heap->lock);
     if (cca_gate_enter(&heap->allocator->gate)) {
         status = heap->device.ops->synchronize(heap->device.self);
         cca_gate_leave(&heap->allocator->gate);
     }
-    cca_heap_step_in(heap, depth);
+    cca_lock_take(&heap->lock);
     if (heap->generation != generation) {
         return false;
     }

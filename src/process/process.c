@@ -166,11 +166,11 @@ void cca_process_unload(void)
     errno = saved_errno;
 }
 
-void cca_process_stop_caching(enum cca_stop reason, const char *because)
+void cca_process_stop_caching(const char *because)
 {
     struct cca_allocator *allocator = cca_process_allocator();
 
-    if (allocator != NULL && cca_allocator_stop(allocator, reason) &&
+    if (allocator != NULL && cca_allocator_stop(allocator) &&
         the_process.config.mode == CCA_MODE_CACHE) {
         cca_log(CCA_LOG_WARN,
                 "caching ends: the program called %s, which is not handled yet; live memory stays "

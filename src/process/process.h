@@ -53,7 +53,7 @@ void cca_process_count(int row, enum cca_coverage what);
 void cca_process_name_coverage(const char *const *names, int count);
 
 /* Caching ends (one line on stderr that names `because`, an API the program called). */
-void cca_process_stop_caching(enum cca_stop reason, const char *because);
+void cca_process_stop_caching(const char *because);
 
 /* A request failed for want of memory: an out-of-memory snapshot where the settings want one. */
 void cca_process_out_of_memory(struct cca_heap *heap, const struct cca_request *request);

@@ -339,7 +339,7 @@ static void after_a_stop_the_driver_gets_room_before_it_is_asked(void **state)
     fix_free(&fix, fix_malloc(&fix, MIB(80)));
     uint64_t a = fix_malloc_async(&fix, MIB(70), 5);
     fix_free_async(&fix, a, 5);
-    cca_allocator_stop(fix.allocator, CCA_STOP_PLAIN);
+    cca_allocator_stop(fix.allocator);
     assert_int_equal(fix.scripts[0]->frees_made, 0);
     cca_allocator_make_room(fix.allocator, fix.heaps[0], MIB(10));
     assert_int_equal(fix.scripts[0]->frees_made, 0); /* there is room */
@@ -397,14 +397,15 @@ static void a_free_that_meets_a_broken_context_is_left_to_the_driver(void **stat
     fixture_close(&fix);
 }
 
-static void after_a_capture_nothing_is_recorded_waited_for_or_reused(void **state)
+static void during_a_capture_nothing_is_recorded_waited_for_or_given_back(void **state)
 {
     (void)state;
     struct fixture fix;
     fixture_open(&fix, 1);
     uint64_t a = fix_malloc(&fix, KIB(4));
-    assert_true(cca_allocator_stop(fix.allocator, CCA_STOP_CAPTURE));
-    assert_false(cca_allocator_stop(fix.allocator, CCA_STOP_CAPTURE));
+    assert_true(cca_allocator_stop(fix.allocator));
+    assert_false(cca_allocator_stop(fix.allocator));
+    cca_allocator_capture_begins(fix.allocator);
     unsigned calls = fix.scripts[0]->records + fix.scripts[0]->waits + fix.scripts[0]->queries +
                      fix.scripts[0]->frees_made;
     fix_free(&fix, a);
@@ -425,7 +426,7 @@ static void after_a_plain_stop_frees_wait_and_whole_segments_go_back(void **stat
     uint64_t a = fix_malloc(&fix, MIB(12)), b = fix_malloc(&fix, MIB(14));
     fix_free(&fix, b);
     cca_allocator_poll(fix.allocator, fix.heaps[0]);
-    cca_allocator_stop(fix.allocator, CCA_STOP_PLAIN);
+    cca_allocator_stop(fix.allocator);
     assert_int_equal(fix.scripts[0]->frees_made, 0); /* the call that ends caching does not wait */
     struct cca_request request = {.bytes = MIB(12), .key = CCA_KEY_READY};
     uint64_t addr = 0;
@@ -608,7 +609,7 @@ int main(void)
         cmocka_unit_test(a_context_that_comes_back_makes_its_events_anew),
         cmocka_unit_test(a_broken_context_ends_service_and_never_waits),
         cmocka_unit_test(a_free_that_meets_a_broken_context_is_left_to_the_driver),
-        cmocka_unit_test(after_a_capture_nothing_is_recorded_waited_for_or_reused),
+        cmocka_unit_test(during_a_capture_nothing_is_recorded_waited_for_or_given_back),
         cmocka_unit_test(after_a_plain_stop_frees_wait_and_whole_segments_go_back),
         cmocka_unit_test(over_the_cap_a_free_waits_a_bounded_time),
         cmocka_unit_test(an_old_driver_waits_for_the_context),

@@ -53,7 +53,7 @@ static void count_only(void)
 
     hook_free(hook_alloc(heap, 4096));
     CHECK(hook_alloc(heap, 4096) != 0);
-    cca_process_stop_caching(CCA_STOP_PLAIN, "cudaIpcGetMemHandle");
+    cca_process_stop_caching("cudaIpcGetMemHandle");
 }
 
 static void counting_says_what_was_passed(void **state)

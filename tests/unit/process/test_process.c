@@ -224,8 +224,8 @@ static void coverage_adds_up_over_threads(void **state)
 static void stop_twice(void)
 {
     (void)load_with_context();
-    cca_process_stop_caching(CCA_STOP_PLAIN, "cudaIpcGetMemHandle");
-    cca_process_stop_caching(CCA_STOP_CAPTURE, "cudaStreamBeginCapture");
+    cca_process_stop_caching("cudaIpcGetMemHandle");
+    cca_process_stop_caching("cudaStreamBeginCapture");
 }
 
 static void the_end_of_caching_is_said_once(void **state)
