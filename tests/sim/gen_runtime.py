@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""gen_runtime.py HEADER SOURCE NAMES COMPILER...: the exported functions of the thin runtime.
+"""gen_runtime.py HEADER SOURCE NAMES RELEASE COMPILER...: exported functions of the thin runtime.
 
 NAMES lists every name that the library of this version exports. Those with a prototype in the
 headers get an entry that calls rt_<name> when somebody wrote that; those written by hand (see
@@ -24,7 +24,17 @@ EXTRA = {'__cudaGetKernel': 'cudaKernel_t *kernel, const void *entryFuncAddr',
 # They report the last error and must not become it.
 QUERIES = {'cudaGetLastError', 'cudaPeekAtLastError'}
 
-header_path, source_path, names_path, compiler = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4:]
+# What release 12 lacks, or has in another shape: runtime/older.c exports that.
+NOT_IN_12 = {'__cudaGetKernel', '__cudaLaunchKernel', '__cudaLaunchKernel_ptsz',
+             'cudaGetDeviceProperties', 'cudaMemAdvise', 'cudaMemPrefetchAsync',
+             'cudaMemPrefetchAsync_ptsz', 'cudaStreamGetCaptureInfo',
+             'cudaStreamGetCaptureInfo_ptsz', 'cudaStreamUpdateCaptureDependencies',
+             'cudaStreamUpdateCaptureDependencies_ptsz', 'cudaGraphGetEdges',
+             'cudaGraphNodeGetDependencies', 'cudaGraphNodeGetDependentNodes',
+             'cudaGraphAddDependencies', 'cudaGraphRemoveDependencies'}
+
+header_path, source_path, names_path, release = sys.argv[1:5]
+compiler = sys.argv[5:]
 includes = '#include <cuda_runtime_api.h>\n#include <cuda_profiler_api.h>\n'
 plain_text = common.preprocess(compiler, includes)
 thread_text = common.preprocess(compiler,
@@ -34,7 +44,7 @@ functions = {name: args for name, (_, args) in
              list(common.prototypes(thread_text, 'cudaError_t', 'cuda').items())}
 functions.update(EXTRA)
 with open(names_path, encoding='utf-8') as lines:
-    names = sorted(set(lines.read().split()) - HANDMADE)
+    names = sorted(set(lines.read().split()) - HANDMADE - (NOT_IN_12 if release == '12' else set()))
 
 
 def plain(name):

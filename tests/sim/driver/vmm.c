@@ -211,7 +211,7 @@ CUresult sim_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
     mapping->block = sim_block_add(ptr, size, SIM_BLOCK_MAPPED);
     mapping->block->device = physical->prop.location.id;
     mapping->block->payload = physical->payload;
-    mapping->block->has_no_access = true;
+    mapping->block->has_no_access = !SIM_DEFECT(access_needs_no_leave);
     return CUDA_SUCCESS;
 }
 
@@ -280,7 +280,7 @@ CUresult sim_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc 
                                   ? mapping->access & ~bit
                                   : mapping->access | bit;
         }
-        mapping->block->has_no_access = mapping->access == 0 && !SIM_DEFECT(access_needs_no_leave);
+        mapping->block->has_no_access = mapping->access == 0;
     }
     return CUDA_SUCCESS;
 }

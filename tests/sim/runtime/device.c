@@ -9,7 +9,7 @@ cudaError_t rt_cudaRuntimeGetVersion(int *runtimeVersion)
     if (runtimeVersion == NULL) {
         return cudaErrorInvalidValue;
     }
-    *runtimeVersion = CUDART_VERSION;
+    *runtimeVersion = RT_VERSION;
     return cudaSuccess;
 }
 

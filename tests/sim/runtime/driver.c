@@ -67,7 +67,7 @@ static cudaError_t find_driver(void)
     }
     rt_drivers[0].cuDriverGetVersion(&version);
     /* As with a compatibility package, tests of older drivers may go on. */
-    if (version / 1000 < CUDART_VERSION / 1000 && getenv("SIMCUDART_COMPAT") == NULL) {
+    if (version / 1000 < RT_VERSION / 1000 && getenv("SIMCUDART_COMPAT") == NULL) {
         return cudaErrorInsufficientDriver;
     }
     cudaError_t result = (cudaError_t)rt_drivers[0].cuInit(0);

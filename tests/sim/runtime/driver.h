@@ -9,7 +9,13 @@
 #include <cuda.h>
 #include <cudaTypedefs.h>
 
-#define RT_EXPORT __attribute__((visibility("default")))
+/* 12: the names and shapes of that release; see older.c. */
+#ifndef RT_RELEASE
+#define RT_RELEASE 13
+#endif
+#define RT_VERSION (RT_RELEASE == 12 ? 12080 : CUDART_VERSION)
+
+#define RT_EXPORT  __attribute__((visibility("default")))
 
 /* Base name, version. A function the driver lacks is NULL. */
 #define RT_DRIVER_FUNCTIONS(F)                                    \

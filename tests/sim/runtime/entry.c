@@ -27,8 +27,7 @@ cudaError_t rt_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcP
 cudaError_t rt_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags,
                                        enum cudaDriverEntryPointQueryResult *driverStatus)
 {
-    return rt_cudaGetDriverEntryPointByVersion(symbol, funcPtr, CUDART_VERSION, flags,
-                                               driverStatus);
+    return rt_cudaGetDriverEntryPointByVersion(symbol, funcPtr, RT_VERSION, flags, driverStatus);
 }
 
 struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w,
