@@ -123,6 +123,24 @@ int cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
     return result;
 }
 
+/* Memory that is not served, out of the same device: what the cache holds idle goes back first
+ * where it would be missed. A row is padded by less than this. */
+enum { PITCH_PAD = 512 };
+
+int cudaMallocPitch(void **ptr, size_t *pitch, size_t width_bytes, size_t height)
+{
+    if (cca_hook_enter(CCA_ROW_cudaMallocPitch)) {
+        cca_hook_count(CCA_ROW_cudaMallocPitch, CCA_COVERAGE_PASSED);
+        struct cca_heap *heap = cca_context_current();
+        size_t bytes;
+        if (heap != NULL && !__builtin_mul_overflow(width_bytes + PITCH_PAD, height, &bytes)) {
+            cca_allocator_make_room(cca_process_allocator(), heap, bytes);
+        }
+        cca_hook_leave();
+    }
+    return CCA_FORWARD_RUNTIME(cudaMallocPitch, CCA_CALLER(), ptr, pitch, width_bytes, height);
+}
+
 int cudaSetDevice(int device)
 {
     note(CCA_ROW_cudaSetDevice);

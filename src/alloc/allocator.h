@@ -149,8 +149,8 @@ uint64_t cca_allocator_sync_mark(struct cca_allocator *allocator, struct cca_hea
 void cca_allocator_synchronized(struct cca_allocator *allocator, struct cca_heap *heap, cca_key key,
                                 uint64_t mark);
 
-/* Caching has ended and the driver itself is about to be asked for `bytes`: idle memory goes back
- * to it first where it may be missing. Waits at most CCA_OOM_WAIT_MS. */
+/* The driver itself is about to be asked for `bytes`, for memory that is not served (any more):
+ * idle memory goes back to it first where it may be missed. Waits at most CCA_OOM_WAIT_MS. */
 void cca_allocator_make_room(struct cca_allocator *allocator, struct cca_heap *heap, size_t bytes);
 
 /* Whether the address lies in the cache's memory: 1 or 0, or -1 when that cannot be told without

@@ -25,6 +25,11 @@ class Hoarding(Case):
     def test_while_caching(self):
         self.check("nothing", ends_caching=False)
 
+    def test_memory_of_another_kind(self):
+        for how in ("sync", "async", "stream"):
+            bare, _ = self.compare("hoard", "pitch", how, modes=MODES, timeout=30, env=SETTINGS)
+            self.assertEqual(bare.stdout.count("-> 0"), 2, bare.stdout)
+
     def test_after_a_pool_call(self):
         self.check("pool")
 

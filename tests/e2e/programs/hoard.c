@@ -51,6 +51,15 @@ static void allocate_large(void)
     SHOW(cudaMalloc(&p, large));
 }
 
+static void allocate_large_pitched(void)
+{
+    void *p = NULL;
+    size_t pitch = 0;
+    SHOW(cudaMallocPitch(&p, &pitch, 1 << 20, large >> 20));
+    SHOW(cudaFree(p));
+    SHOW(cudaMallocPitch(&p, &pitch, SIZE_MAX / 2, 4));
+}
+
 /* Blocks of one size until there is no more, which is not an error to keep. */
 static void fill_with(size_t bytes)
 {
@@ -83,6 +92,10 @@ int main(int argc, char **argv)
         return 0;
     }
     free_large(how);
+    if (strcmp(what, "pitch") == 0) {
+        allocate_large_pitched();
+        return 0;
+    }
     if (strcmp(what, "pool") == 0) {
         pool();
     } else if (strcmp(what, "capture") == 0) {

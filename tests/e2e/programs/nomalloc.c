@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Counts the calls of malloc and its kin that come from the preload library or its unwinder, once the
- * first context is up and the thread has allocated before. Prints them. */
+/* Counts the calls of malloc and its kin that come from the preload library or its unwinder, once
+ * the first context is up and the thread has allocated before. Prints them. */
 #include <dlfcn.h>
 #include <link.h>
 
