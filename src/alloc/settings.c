@@ -90,7 +90,7 @@ int cca_allocator_set_conf(struct cca_allocator *allocator, const char *text,
     int rc = cca_conf_apply(&next, text, complain, user);
     if (rc == 0) {
         bool is_new_fraction = next.memory_fraction != allocator->settings.memory_fraction;
-        strcpy(next.conf, text); /* it fits, or it would have been refused */
+        memcpy(next.conf, text, strlen(text) + 1); /* it fits, or it would have been refused */
         lock_heaps(allocator);
         allocator->settings = next;
         cca_policy_init(&allocator->policy, &next);

@@ -206,21 +206,15 @@ static void remark_on(enum outcome outcome, const struct key *key, char *remark,
     }
 }
 
-/* Without white space, so that pieces can be compared. Returns false when it does not fit. */
-static bool squeeze(const char *text, char *out, size_t out_bytes)
+/* Without white space, so that pieces can be compared. `out` has room for all of the text. */
+static void squeeze(const char *text, char *out)
 {
-    size_t len = 0;
     for (; *text != '\0'; text++) {
-        if (*text == ' ' || (*text >= '\t' && *text <= '\r')) {
-            continue;
+        if (*text != ' ' && (*text < '\t' || *text > '\r')) {
+            *out++ = *text;
         }
-        if (len + 1 == out_bytes) {
-            return false;
-        }
-        out[len++] = *text;
     }
-    out[len] = '\0';
-    return true;
+    *out = '\0';
 }
 
 /* Length of the first item: up to a comma outside of brackets. */
@@ -289,9 +283,10 @@ int cca_conf_apply(struct cca_config *config, const char *text, cca_config_compl
 {
     struct reader reader = {config, complain, user, 0};
     char squeezed[CCA_CONFIG_TEXT_MAX];
-    if (!squeeze(text, squeezed, sizeof(squeezed))) {
+    if (strlen(text) >= sizeof(squeezed)) {
         return -E2BIG;
     }
+    squeeze(text, squeezed);
     config->max_split_size = CCA_NO_LIMIT;
     config->max_non_split_rounding = 0;
     config->garbage_collection_threshold = 0;

@@ -45,6 +45,10 @@ static void bad_settings_change_nothing(void **state)
     assert_int_equal(complaints, 1);
     assert_int_equal(fix.allocator->policy.max_split_size, MIB(40));
     assert_int_equal(fix.allocator->policy.divisions.of[0], 0);
+    static char blanks[CCA_CONFIG_TEXT_MAX + 1];
+    memset(blanks, ' ', CCA_CONFIG_TEXT_MAX);
+    assert_int_equal(set_conf(&fix, blanks, &complaints), -E2BIG);
+    assert_int_equal(fix.allocator->policy.max_split_size, MIB(40));
     assert_int_equal(set_conf(&fix, "pinned_use_background_threads:True", &complaints), 0);
     assert_int_equal(complaints, 1);
     assert_int_equal(fix.allocator->policy.max_split_size, CCA_NO_LIMIT);

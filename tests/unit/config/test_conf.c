@@ -157,6 +157,8 @@ static void a_string_that_is_too_long_changes_nothing(void **state)
     config.max_split_size = 1;
     assert_int_equal(apply(text), -E2BIG);
     assert_int_equal(config.max_split_size, 1);
+    memset(text, ' ', CCA_CONFIG_TEXT_MAX);
+    assert_int_equal(apply(text), -E2BIG); /* as it stands, white space and all */
     text[CCA_CONFIG_TEXT_MAX - 1] = '\0';
     assert_int_equal(apply(text), 0);
 }
