@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* All heaps and the address map: what the hooks call.
  *
+ * allocator.c holds allocation and free, contexts.c the coming and going of contexts, notices.c all
+ * else.
+ *
  * A heap serves one device's primary context. Every function may be called from any thread with no
  * lock held; none changes the CUDA runtime's last error or the thread's current context. Functions
  * that may wait for the device say so. */

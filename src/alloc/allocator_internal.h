@@ -33,4 +33,16 @@ struct cca_allocator {
     struct cca_pool heap_records; /* guarded by lock */
 };
 
+/* Whether requests are answered from the cache. */
+static inline bool cca_allocator_is_serving(const struct cca_allocator *allocator)
+{
+    return allocator->config->mode == CCA_MODE_CACHE && !atomic_load(&allocator->is_stopped);
+}
+
+/* Every heap that is or was up, in lock order. */
+#define CCA_EACH_HEAP(heap, allocator)                                                         \
+    for (int heap##_i = 0; heap##_i < CCA_DEVICES_MAX; heap##_i++)                             \
+        for (struct cca_heap *heap = atomic_load(&(allocator)->heaps[heap##_i]); heap != NULL; \
+             heap = NULL)
+
 #endif

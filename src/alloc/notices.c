@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/* What the program does besides allocating and freeing, as far as it matters here: waits, captures,
+ * streams that end, questions about addresses and free memory, and what ends caching. */
+#include "alloc/allocator.h"
+
+#include "alloc/allocator_internal.h"
+#include "alloc/fence.h"
+#include "alloc/ladder.h"
+#include "alloc/stream_use.h"
+#include "alloc/verify.h"
+
+bool cca_allocator_stop(struct cca_allocator *allocator)
+{
+    bool is_first = !atomic_exchange(&allocator->is_stopped, true);
+    if (is_first) {
+        /* What streams hold becomes READY behind this moment. Nothing is given back here: the
+         * driver's free may wait, and the call that ended caching does not. */
+        CCA_EACH_HEAP (heap, allocator) {
+            cca_lock_take(&heap->lock);
+            if (heap->state == CCA_HEAP_UP) {
+                cca_fence_rekey(heap, CCA_KEY_READY);
+            }
+            cca_lock_drop(&heap->lock);
+        }
+    }
+    return is_first;
+}
+
+void cca_allocator_capture_begins(struct cca_allocator *allocator)
+{
+    cca_gate_close(&allocator->gate);
+}
+
+void cca_allocator_capture_ends(struct cca_allocator *allocator)
+{
+    cca_gate_open(&allocator->gate);
+}
+
+bool cca_allocator_is_stopped(const struct cca_allocator *allocator)
+{
+    return atomic_load(&allocator->is_stopped);
+}
+
+/* The heap of a block found in the address map, locked, while the block is still live at `addr`; or
+ * NULL. */
+static struct cca_heap *lock_heap_of(struct cca_block *block, uint64_t addr)
+{
+    struct cca_segment *segment = block == NULL ? NULL : block->segment;
+    struct cca_heap *heap = segment == NULL ? NULL : segment->heap;
+    if (heap == NULL) {
+        return NULL;
+    }
+    cca_lock_take(&heap->lock);
+    if (block->addr == addr && block->state == CCA_BLOCK_LIVE && !block->segment->is_passed) {
+        return heap;
+    }
+    cca_lock_drop(&heap->lock);
+    return NULL;
+}
+
+void cca_allocator_record_stream(struct cca_allocator *allocator, uint64_t addr, cca_key stream)
+{
+    struct cca_block *block = cca_ptrmap_find(&allocator->blocks, addr);
+    struct cca_heap *heap = lock_heap_of(block, addr);
+    if (heap != NULL) {
+        cca_stream_use_record(heap, block, stream);
+        cca_lock_drop(&heap->lock);
+    }
+}
+
+void cca_allocator_stream_ends(struct cca_allocator *allocator, struct cca_heap *heap,
+                               cca_key stream)
+{
+    (void)allocator;
+    cca_lock_take(&heap->lock);
+    if (heap->state == CCA_HEAP_UP && cca_heap_holds_key(heap, stream)) {
+        cca_fence_rekey(heap, stream);
+    }
+    cca_lock_drop(&heap->lock);
+}
+
+uint64_t cca_allocator_sync_mark(struct cca_allocator *allocator, struct cca_heap *heap)
+{
+    (void)allocator;
+    cca_lock_take(&heap->lock);
+    uint64_t mark = heap->frees + 1;
+    cca_lock_drop(&heap->lock);
+    return mark;
+}
+
+void cca_allocator_synchronized(struct cca_allocator *allocator, struct cca_heap *heap, cca_key key,
+                                uint64_t mark)
+{
+    cca_lock_take(&heap->lock);
+    uint64_t generation = heap->generation;
+    if (heap->state == CCA_HEAP_UP) {
+        cca_fence_synchronized(heap, key, mark);
+        cca_fence_poll(heap, CCA_FENCE_ALL);
+        cca_stream_use_poll(heap);
+    }
+    bool is_idle = key == CCA_KEY_READY && heap->generation == generation;
+    if (is_idle && !cca_allocator_is_serving(allocator)) {
+        cca_ladder_release_ready(heap);
+    } else if (heap->generation == generation) {
+        cca_ladder_hold_cache_limit(heap);
+    }
+    cca_verify_if_wanted(heap);
+    cca_lock_drop(&heap->lock);
+}
+
+void cca_allocator_make_room(struct cca_allocator *allocator, struct cca_heap *heap, size_t bytes)
+{
+    size_t free_bytes = 0, total_bytes = 0;
+    cca_lock_take(&heap->lock);
+    size_t idle_bytes = heap->pools[0].whole_bytes + heap->pools[1].whole_bytes;
+    bool has_pending = !cca_list_is_empty(&heap->fences) || !cca_list_is_empty(&heap->unfenced);
+    cca_lock_drop(&heap->lock);
+    if ((idle_bytes == 0 && !has_pending) ||
+        heap->device.ops->mem_info(heap->device.self, &free_bytes, &total_bytes).kind != CCA_OK ||
+        free_bytes / 2 > bytes) {
+        return;
+    }
+    cca_lock_take(&heap->lock);
+    if (heap->state == CCA_HEAP_UP) {
+        cca_ladder_release(heap, allocator->config->oom_wait_ms);
+    }
+    cca_verify_if_wanted(heap);
+    cca_lock_drop(&heap->lock);
+}
+
+void cca_allocator_poll(struct cca_allocator *allocator, struct cca_heap *heap)
+{
+    (void)allocator;
+    cca_lock_take(&heap->lock);
+    cca_fence_poll(heap, CCA_FENCE_ALL);
+    cca_stream_use_poll(heap);
+    cca_ladder_hold_cache_limit(heap);
+    cca_verify_if_wanted(heap);
+    cca_lock_drop(&heap->lock);
+}
+
+void cca_allocator_adjust_mem_info(struct cca_allocator *allocator, struct cca_heap *heap,
+                                   size_t *free_bytes, size_t total_bytes)
+{
+    (void)allocator;
+    cca_lock_take(&heap->lock);
+    size_t cached = cca_heap_releasable_bytes(heap);
+    size_t allocated = (size_t)heap->observer.stats.allocated_bytes[CCA_STAT_ALL].current;
+    size_t limit = heap->limit_bytes;
+    cca_lock_drop(&heap->lock);
+    size_t most = total_bytes;
+    if (limit != CCA_NO_LIMIT) {
+        size_t left = limit > allocated ? limit - allocated : 0;
+        most = left < most ? left : most;
+    }
+    size_t sum = *free_bytes + cached;
+    *free_bytes = sum < most ? sum : most;
+}
+
+int cca_allocator_owns_try(struct cca_allocator *allocator, uint64_t addr)
+{
+    uint64_t start;
+    size_t bytes;
+    if (!cca_lock_try(&allocator->segments.lock)) {
+        return -1;
+    }
+    bool is_ours = cca_segment_map_find_locked(&allocator->segments, addr, &start, &bytes);
+    cca_lock_drop(&allocator->segments.lock);
+    return is_ours;
+}
+
+struct cca_address_info cca_allocator_look_up(struct cca_allocator *allocator, uint64_t addr)
+{
+    struct cca_address_info info = {0};
+    info.is_ours = cca_segment_map_find(&allocator->segments, addr, &info.segment_addr,
+                                        &info.segment_bytes);
+    struct cca_block *block = info.is_ours ? cca_ptrmap_find(&allocator->blocks, addr) : NULL;
+    struct cca_segment *segment = block == NULL ? NULL : block->segment;
+    if (segment != NULL) {
+        struct cca_heap *heap = segment->heap;
+        cca_lock_take(&heap->lock);
+        info.is_live_block = block->addr == addr && block->state == CCA_BLOCK_LIVE;
+        info.fills_segment = info.is_live_block && !cca_block_is_split(block);
+        cca_lock_drop(&heap->lock);
+    }
+    return info;
+}
+
+void cca_allocator_empty_cache(struct cca_allocator *allocator)
+{
+    CCA_EACH_HEAP (heap, allocator) {
+        cca_lock_take(&heap->lock);
+        if (heap->state == CCA_HEAP_UP) {
+            cca_ladder_release(heap, allocator->config->oom_wait_ms);
+        }
+        cca_verify_if_wanted(heap);
+        cca_lock_drop(&heap->lock);
+    }
+}
