@@ -3,6 +3,7 @@
 
 #include "alloc/allocator_internal.h"
 #include "alloc/device_call.h"
+#include "alloc/fence_marks.h"
 #include "alloc/stream_use.h"
 #include "base/check.h"
 #include "base/clock.h"
@@ -54,128 +55,6 @@ static void enqueue(struct cca_heap *heap, struct cca_fence *fence)
 {
     fence->id = ++heap->last_fence_id;
     cca_list_push_back(&heap->fences, &fence->link);
-}
-
-enum record_result { RECORDED, NOT_POSSIBLE, CONTEXT_FAILED };
-
-/* Whether the fence has a living event for that context. */
-static bool has_event(const struct cca_fence *fence, int ordinal, uint64_t generation)
-{
-    return fence->events[ordinal].event != 0 && fence->events[ordinal].generation == generation;
-}
-
-/* Records one context's event of the fence. No lock held. Only the thread that opens a fence may
- * create events: two that did so at once would each record an event the other does not see. */
-static enum record_result record_on(struct cca_heap *other, struct cca_fence *fence, int ordinal,
-                                    bool may_create)
-{
-    if (!cca_device_call_begin(other)) {
-        return CONTEXT_FAILED;
-    }
-    uint64_t generation = atomic_load(&other->generation);
-    struct cca_device *device = &other->device;
-    struct cca_status status = cca_status_ok();
-    if (!has_event(fence, ordinal, generation)) {
-        cca_device_event event = 0;
-        status = (struct cca_status){CCA_UNSUPPORTED, 0};
-        if (may_create) {
-            status = device->ops->event_create(device->self, &event);
-        }
-        if (status.kind == CCA_OK) {
-            fence->events[ordinal].event = event;
-            fence->events[ordinal].generation = generation;
-        }
-    }
-    if (status.kind == CCA_OK) {
-        status = device->ops->event_record(device->self, fence->events[ordinal].event);
-    }
-    cca_device_call_end(other);
-    return status.kind == CCA_OK      ? RECORDED
-           : status.kind == CCA_FATAL ? CONTEXT_FAILED
-                                      : NOT_POSSIBLE;
-}
-
-/* The same on every context that is up. A context that has failed runs nothing any more, so there
- * is nothing to wait for there; but the heap's own one must be recorded. */
-static enum record_result record_on_all(struct cca_heap *heap, struct cca_fence *fence,
-                                        bool may_create, uint64_t *marks_out)
-{
-    struct cca_allocator *allocator = heap->allocator;
-    uint64_t todo = atomic_load(&allocator->up_mask);
-    enum record_result result = RECORDED;
-    for (; todo != 0 && result == RECORDED; todo &= todo - 1) {
-        int ordinal = __builtin_ctzll(todo);
-        struct cca_heap *other = atomic_load(&allocator->heaps[ordinal]);
-        enum record_result one = record_on(other, fence, ordinal, may_create);
-        if (one == RECORDED) {
-            *marks_out |= 1ull << ordinal;
-        } else if (one == NOT_POSSIBLE || other == heap) {
-            result = one;
-        }
-    }
-    return result;
-}
-
-/* Marks this moment on every context that is up. The heap lock is dropped meanwhile; `recorders`
- * keeps the fence open and in place. Marks made before a failure stay: they only delay. */
-static enum record_result record(struct cca_heap *heap, struct cca_fence *fence, bool may_create)
-{
-    uint64_t generation = heap->generation, marks = 0;
-    enum record_result result = NOT_POSSIBLE;
-    fence->recorders++;
-    cca_lock_drop(&heap->lock);
-    if (cca_gate_enter(&heap->allocator->gate)) {
-        result = record_on_all(heap, fence, may_create, &marks);
-        cca_gate_leave(&heap->allocator->gate);
-    }
-    cca_lock_take(&heap->lock);
-    fence->recorders--;
-    fence->marks |= marks;
-    if (result == CONTEXT_FAILED && heap->generation == generation) {
-        heap->state = CCA_HEAP_DEAD;
-    }
-    return result;
-}
-
-/* Whether the work before the fence's mark on one context is over. No lock held. */
-static bool mark_is_over(struct cca_heap *other, struct cca_fence *fence, int ordinal,
-                         bool *has_failed)
-{
-    if (!cca_device_call_begin(other)) {
-        return true; /* the context is gone, and its work with it */
-    }
-    struct cca_status status = cca_status_ok();
-    if (has_event(fence, ordinal, atomic_load(&other->generation))) {
-        status = other->device.ops->event_query(other->device.self, fence->events[ordinal].event);
-    }
-    cca_device_call_end(other);
-    *has_failed = status.kind == CCA_FATAL;
-    return status.kind == CCA_OK || status.kind == CCA_FATAL;
-}
-
-/* Asks the device about the marks that are left; no lock held for the calls. True when none is
- * left. The caller holds the fence by `recorders`. */
-static bool query(struct cca_heap *heap, struct cca_fence *fence)
-{
-    struct cca_allocator *allocator = heap->allocator;
-    uint64_t generation = heap->generation, left = fence->marks;
-    bool own_failed = false, is_over = true;
-    cca_lock_drop(&heap->lock);
-    /* One open mark decides; the others are asked when it is done. */
-    for (uint64_t todo = left; todo != 0 && is_over; todo &= todo - 1) {
-        int ordinal = __builtin_ctzll(todo);
-        struct cca_heap *other = atomic_load(&allocator->heaps[ordinal]);
-        bool has_failed = false;
-        is_over = mark_is_over(other, fence, ordinal, &has_failed);
-        left &= is_over ? ~(1ull << ordinal) : UINT64_MAX;
-        own_failed |= has_failed && other == heap;
-    }
-    cca_lock_take(&heap->lock);
-    fence->marks &= left;
-    if (own_failed && heap->generation == generation) {
-        heap->state = CCA_HEAP_DEAD;
-    }
-    return fence->marks == 0;
 }
 
 /* The block is READY; in a core driven in stream order it stays its stream's, or its neighbours
@@ -287,11 +166,12 @@ static void wait_for_block(struct cca_heap *heap, struct cca_block *block)
 {
     uint64_t generation = heap->generation, began_ns = cca_clock_ns();
     struct cca_fence *fence = take_idle(heap);
-    enum record_result result = fence == NULL ? NOT_POSSIBLE : record(heap, fence, true);
+    enum cca_fence_record_result result = fence == NULL ? CCA_FENCE_NOT_POSSIBLE
+                                                        : cca_fence_record(heap, fence, true);
     if (heap->generation != generation) {
         return;
     }
-    if (result != RECORDED) {
+    if (result != CCA_FENCE_RECORDED) {
         if (fence != NULL) {
             make_idle(heap, fence);
         }
@@ -318,7 +198,7 @@ static void wait_for_block(struct cca_heap *heap, struct cca_block *block)
         return;
     }
     fence->recorders++;
-    bool is_over = query(heap, fence);
+    bool is_over = cca_fence_query(heap, fence);
     if (heap->generation != generation) {
         return;
     }
@@ -335,7 +215,7 @@ static bool can_join(const struct cca_heap *heap, const struct cca_fence *fence)
     for (; todo != 0; todo &= todo - 1) {
         int ordinal = __builtin_ctzll(todo);
         const struct cca_heap *other = atomic_load(&heap->allocator->heaps[ordinal]);
-        if (!has_event(fence, ordinal, atomic_load(&other->generation))) {
+        if (!cca_fence_has_event(fence, ordinal, atomic_load(&other->generation))) {
             return false;
         }
     }
@@ -354,11 +234,12 @@ static void join(struct cca_heap *heap, struct cca_block *block)
     } else {
         report_fence(heap, CCA_EVENT_FENCE_JOIN, 0);
     }
-    enum record_result result = fence == NULL ? NOT_POSSIBLE : record(heap, fence, is_new);
+    enum cca_fence_record_result result = fence == NULL ? CCA_FENCE_NOT_POSSIBLE
+                                                        : cca_fence_record(heap, fence, is_new);
     if (heap->generation != generation) {
         return;
     }
-    if (result != RECORDED) {
+    if (result != CCA_FENCE_RECORDED) {
         if (is_new && fence != NULL) {
             make_idle(heap, fence);
         }
@@ -407,11 +288,11 @@ static struct cca_fence *queue_rekey(struct cca_heap *heap, cca_key key)
     if (fence == NULL) {
         return NULL;
     }
-    enum record_result result = record(heap, fence, true);
+    enum cca_fence_record_result result = cca_fence_record(heap, fence, true);
     if (heap->generation != generation) {
         return NULL;
     }
-    if (result != RECORDED) {
+    if (result != CCA_FENCE_RECORDED) {
         make_idle(heap, fence);
         return NULL;
     }
@@ -473,11 +354,12 @@ static void fence_set_aside(struct cca_heap *heap)
     cca_list_init(&blocks);
     cca_list_splice(&blocks, &heap->unfenced);
     struct cca_fence *fence = take_idle(heap);
-    enum record_result result = fence == NULL ? NOT_POSSIBLE : record(heap, fence, true);
+    enum cca_fence_record_result result = fence == NULL ? CCA_FENCE_NOT_POSSIBLE
+                                                        : cca_fence_record(heap, fence, true);
     if (heap->generation != generation) {
         return;
     }
-    if (result != RECORDED) {
+    if (result != CCA_FENCE_RECORDED) {
         cca_list_splice(&heap->unfenced, &blocks);
         if (fence != NULL) {
             make_idle(heap, fence);
@@ -509,7 +391,7 @@ void cca_fence_poll(struct cca_heap *heap, int max)
             heap->open_fence = NULL;
         }
         fence->recorders++;
-        bool is_over = query(heap, fence);
+        bool is_over = cca_fence_query(heap, fence);
         if (heap->generation != generation) {
             return;
         }
