@@ -69,6 +69,10 @@ static void set_failure(struct sim_function *function, const char *key, uint64_t
         function->fail_at = __atomic_load_n(&function->calls, __ATOMIC_RELAXED) + value;
     } else if (strcmp(key, "every") == 0) {
         function->fail_every = value;
+    } else if (strcmp(key, "random") == 0) {
+        function->fail_random = value;
+    } else if (strcmp(key, "sticky") == 0) {
+        function->is_fail_sticky = value != 0;
     } else if (strcmp(key, "code") == 0) {
         function->fail_code = (CUresult)value;
     } else {
@@ -95,6 +99,8 @@ void sim_set_failures(const char *text)
     for (unsigned i = 0; i < sim_function_count; i++) {
         sim_functions[i].fail_at = 0;
         sim_functions[i].fail_every = 0;
+        sim_functions[i].fail_random = 0;
+        sim_functions[i].is_fail_sticky = false;
     }
     each_rule(text, set_failure);
 }
@@ -107,13 +113,18 @@ void sim_set_slow(const char *text)
     each_rule(text, set_slow);
 }
 
+/* A sticky one is the end of the current context. */
 static CUresult injected_failure(const struct sim_function *function, uint64_t count)
 {
-    if ((function->fail_at != 0 && count == function->fail_at) ||
-        (function->fail_every != 0 && count % function->fail_every == 0)) {
-        return function->fail_code;
+    bool is_due = (function->fail_at != 0 && count == function->fail_at) ||
+                  (function->fail_every != 0 && count % function->fail_every == 0) ||
+                  (function->fail_random != 0 && sim_random() % function->fail_random == 0);
+    struct CUctx_st *context = is_due ? sim_context_current() : NULL;
+
+    if (context != NULL && function->is_fail_sticky) {
+        context->sticky = function->fail_code;
     }
-    return CUDA_SUCCESS;
+    return is_due ? function->fail_code : CUDA_SUCCESS;
 }
 
 static void trace(const struct sim_call *call, CUresult result)

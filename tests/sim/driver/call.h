@@ -23,6 +23,8 @@ struct sim_function {
     bool is_taken_away;
     uint64_t fail_at;
     uint64_t fail_every;
+    uint64_t fail_random;
+    bool is_fail_sticky;
     CUresult fail_code;
     uint64_t slow_us;
 };
@@ -61,7 +63,7 @@ void sim_call_set_in_host_function(bool is_inside);
 
 struct sim_function *sim_function_find(const char *name);
 bool sim_function_is_absent(const struct sim_function *function);
-/* "name:n=3:code=2,name:every=7"; NULL or "" takes all rules back. */
+/* "name:n=3:code=2,name:every=7,name:random=9:sticky=1"; NULL or "" takes all rules back. */
 void sim_set_failures(const char *text);
 void sim_set_slow(const char *text);
 

@@ -220,6 +220,43 @@ static void failures_come_as_ordered(void)
     OK(cuMemFree(p));
 }
 
+static unsigned count_random_failures(void)
+{
+    unsigned count = 0;
+    CUdeviceptr p;
+
+    for (int i = 0; i < 300; i++) {
+        CUresult result = cuMemAlloc(&p, 1);
+        CHECK(result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY);
+        count += result != CUDA_SUCCESS;
+    }
+    return count;
+}
+
+static void some_calls_fail_at_random(void)
+{
+    start();
+    simcuda_set_fail("cuMemAlloc_v2:random=3");
+    unsigned count = count_random_failures();
+    CHECK(count > 50 && count < 150);
+    simcuda_set_fail("");
+    CHECK_EQ(count_random_failures(), 0);
+}
+
+static void a_failure_may_end_the_context(void)
+{
+    CUdeviceptr p;
+
+    start();
+    simcuda_set_fail("cuMemAlloc_v2:n=1:code=719:sticky=1");
+    CHECK_EQ(cuMemAlloc(&p, 1), CUDA_ERROR_LAUNCH_FAILED);
+    CHECK_EQ(cuMemAlloc(&p, 1), CUDA_ERROR_LAUNCH_FAILED);
+    CHECK_EQ(cuCtxSynchronize(), CUDA_ERROR_LAUNCH_FAILED);
+    OK(cuDevicePrimaryCtxReset(0));
+    start();
+    OK(cuMemAlloc(&p, 1));
+}
+
 static void slow_calls_take_their_time(void)
 {
     CUdeviceptr p;
@@ -318,6 +355,8 @@ static const struct check_case cases[] = {
     {"errors_have_names", errors_have_names, NULL, 0},
     {"failures_come_as_ordered", failures_come_as_ordered,
      "SIMCUDA_FAIL=cuMemAlloc_v2:n=3,cuMemFree_v2:n=1:code=999", 0},
+    {"some_calls_fail_at_random", some_calls_fail_at_random, NULL, 0},
+    {"a_failure_may_end_the_context", a_failure_may_end_the_context, NULL, 0},
     {"slow_calls_take_their_time", slow_calls_take_their_time,
      "SIMCUDA_SLOW=cuMemAlloc_v2:us=30000", 0},
     {"unwritten_functions_say_so", unwritten_functions_say_so, NULL, 0},
