@@ -22,7 +22,8 @@ def main():
     rows = subprocess.run([sys.argv[-1], '--table'], stdout=subprocess.PIPE, text=True,
                           check=True).stdout
     lines = rows.splitlines()
-    text = HEAD.format(count=len(lines), assumed=sum('| assumed |' in line for line in lines)) + rows
+    assumed = sum('| assumed |' in line for line in lines)
+    text = HEAD.format(count=len(lines), assumed=assumed) + rows
     if not is_check:
         with open(PATH, 'w', encoding='utf-8') as out:
             out.write(text)

@@ -54,7 +54,8 @@ class Builder:
                    for other in self.commands.values()]
         flags = [flag for flag in command if flag.startswith('-fsanitize')]
         subprocess.run([command[0] if 'ccache' not in command[0] else command[1], '-shared',
-                        '-Wl,-Bsymbolic', '-Wl,--version-script=' + os.path.join(DRIVER, 'cuda.map'),
+                        '-Wl,-Bsymbolic',
+                        '-Wl,--version-script=' + os.path.join(DRIVER, 'cuda.map'),
                         '-Wl,-soname,libcuda.so.1', '-o', os.path.join(folder, 'libcuda.so.1')] +
                        flags + objects + ['-lpthread', '-ldl'], cwd=self.build, check=True)
         return folder
