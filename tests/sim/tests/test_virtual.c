@@ -222,7 +222,7 @@ static const struct check_case cases[] = {
     {"a_seed_decides_the_order", a_seed_decides_the_order, VIRTUAL, 0},
     {"free_waits_here_too", free_waits_here_too, VIRTUAL, 0},
     {"pools_reuse_before_a_free_has_run", pools_reuse_before_a_free_has_run, VIRTUAL, 0},
-    {"time_can_change", time_can_change, "SIMCUDA_KERNEL_US=20000", 0},
+    {"time_can_change", time_can_change, "SIMCUDA_KERNEL_US=400000", 0},
     {"threads_synchronise_at_once", threads_synchronise_at_once, VIRTUAL, 0},
 };
 
