@@ -105,25 +105,23 @@ struct older_properties {
     int reserved[63];
 };
 
-#define KEPT(F)                                                                                    \
-    F(totalGlobalMem)                                                                              \
-    F(sharedMemPerBlock)                                                                           \
-    F(regsPerBlock) F(warpSize) F(memPitch) F(maxThreadsPerBlock) F(totalConstMem) F(major)        \
-        F(minor) F(textureAlignment) F(texturePitchAlignment) F(multiProcessorCount) F(integrated) \
-            F(canMapHostMemory) F(maxTexture1D) F(surfaceAlignment) F(concurrentKernels)           \
-                F(pciBusID) F(pciDeviceID) F(pciDomainID) F(asyncEngineCount) F(unifiedAddressing) \
-                    F(memoryBusWidth) F(l2CacheSize) F(persistingL2CacheMaxSize) F(                \
-                        maxThreadsPerMultiProcessor) F(streamPrioritiesSupported)                  \
-                        F(globalL1CacheSupported) F(localL1CacheSupported) F(                      \
-                            sharedMemPerMultiprocessor) F(regsPerMultiprocessor) F(managedMemory)  \
-                            F(pageableMemoryAccess) F(concurrentManagedAccess)                     \
-                                F(computePreemptionSupported) F(canUseHostPointerForRegisteredMem) \
-                                    F(cooperativeLaunch) F(sharedMemPerBlockOptin)                 \
-                                        F(maxBlocksPerMultiProcessor) F(accessPolicyMaxWindowSize) \
-                                            F(reservedSharedMemPerBlock) F(hostRegisterSupported)  \
-                                                F(memoryPoolsSupported)                            \
-                                                    F(memoryPoolSupportedHandleTypes)              \
-                                                        F(ipcEventSupported)
+/* The formatter does not come to rest on such a list. */
+/* clang-format off */
+#define KEPT(F) \
+    F(totalGlobalMem) F(sharedMemPerBlock) F(regsPerBlock) F(warpSize) F(memPitch) \
+    F(maxThreadsPerBlock) F(totalConstMem) F(major) F(minor) F(textureAlignment) \
+    F(texturePitchAlignment) F(multiProcessorCount) F(integrated) F(canMapHostMemory) \
+    F(maxTexture1D) F(surfaceAlignment) F(concurrentKernels) F(pciBusID) F(pciDeviceID) \
+    F(pciDomainID) F(asyncEngineCount) F(unifiedAddressing) F(memoryBusWidth) F(l2CacheSize) \
+    F(persistingL2CacheMaxSize) F(maxThreadsPerMultiProcessor) F(streamPrioritiesSupported) \
+    F(globalL1CacheSupported) F(localL1CacheSupported) F(sharedMemPerMultiprocessor) \
+    F(regsPerMultiprocessor) F(managedMemory) F(pageableMemoryAccess) \
+    F(concurrentManagedAccess) F(computePreemptionSupported) \
+    F(canUseHostPointerForRegisteredMem) F(cooperativeLaunch) F(sharedMemPerBlockOptin) \
+    F(maxBlocksPerMultiProcessor) F(accessPolicyMaxWindowSize) F(reservedSharedMemPerBlock) \
+    F(hostRegisterSupported) F(memoryPoolsSupported) F(memoryPoolSupportedHandleTypes) \
+    F(ipcEventSupported)
+/* clang-format on */
 
 static cudaError_t properties(struct older_properties *prop, int device)
 {
