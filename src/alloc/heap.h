@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* One device's memory: its blocks, segments, fences and accounts under one lock. This file holds
- * the state and the steps that need no device call; the ladder and the fences drive them. Every
- * function here is called with the heap lock held. */
+/* One device's memory: its blocks, segments, fences and accounts under one lock: the state and
+ * the steps that need no device call; the ladder and the fences drive them. heap.c holds what
+ * concerns the whole, heap_blocks.c and heap_segments.c the rest. Every function here is called
+ * with the heap lock held. */
 #ifndef CCA_ALLOC_HEAP_H
 #define CCA_ALLOC_HEAP_H
 

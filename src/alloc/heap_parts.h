@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of the heap share: heap.c (the whole), heap_blocks.c and heap_segments.c. Called
+ * with the heap lock held. */
+#ifndef CCA_ALLOC_HEAP_PARTS_H
+#define CCA_ALLOC_HEAP_PARTS_H
+
+#include "alloc/heap.h"
+#include "alloc/private_pool.h"
+
+/* What the events of a segment and of its blocks share. */
+static inline unsigned cca_segment_flags(const struct cca_segment *segment)
+{
+    return (segment->is_small ? CCA_EVENT_SMALL : 0) | (segment->is_passed ? CCA_EVENT_PASSED : 0);
+}
+
+static inline uint16_t cca_segment_pool_number(const struct cca_segment *segment)
+{
+    return segment->pool == NULL ? 0 : segment->pool->number;
+}
+
+/* Where its free blocks are. */
+static inline struct cca_block_pool *cca_segment_pool(struct cca_heap *heap,
+                                                      const struct cca_segment *segment)
+{
+    return cca_heap_pool(heap, segment->pool, segment->is_small);
+}
+
+/* The segment leaves the books of its private pool. */
+void cca_segment_leave_pool(struct cca_segment *segment);
+
+/* Facts about a block that alloc and free events share. */
+void cca_heap_describe_block(struct cca_event *event, const struct cca_block *block);
+
+/* A block without owner becomes LIVE: the alloc event, with what it does to the free parts of split
+ * segments. `was_split`: before it was cut for this request; `rest_bytes`: what was cut off, or 0.
+ */
+void cca_heap_hand_out(struct cca_heap *heap, struct cca_block *block,
+                       const struct cca_request *request, bool was_split, size_t rest_bytes,
+                       unsigned flags, uint64_t now_ns);
+
+/* Cuts the block to `rounded` where the policy says so; the rest goes to the pool with `key`.
+ * Returns the size of the rest, or 0. Without memory for a record the block stays whole. */
+size_t cca_heap_cut(struct cca_heap *heap, const struct cca_policy *policy, struct cca_block *block,
+                    size_t rounded, cca_key key);
+
+/* An event about a whole segment; `request` may be NULL. */
+void cca_heap_report_segment(struct cca_heap *heap, enum cca_event_kind kind,
+                             const struct cca_segment *segment, const struct cca_request *request,
+                             uint64_t took_ns, uint64_t now_ns);
+
+#endif
