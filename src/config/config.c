@@ -78,8 +78,6 @@ static const struct cca_config defaults = {
 
 /* Announced variables. A name that has a row is found there first. */
 static const char *const announced[] = {
-    "CCA_PROGRAMS",
-    "CCA_CHILDREN",
     "CCA_EXPANDABLE_SEGMENTS",
     "CCA_TRIM_IDLE_MS",
     "CCA_GRAPH_CAPTURE_REUSE",

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "process/process.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "cca/cca_version.h"
 #include "observe/unwind.h"
+#include "process/selection.h"
 #include "process/state.h"
 
 /* Distinct stacks expected at most, and the address space for their frames; pages exist once used.
@@ -20,6 +23,23 @@ static struct cca_process the_process;
 struct cca_process *cca_process_state(void)
 {
     return &the_process;
+}
+
+/* A program that is left out keeps its environment: a shell in between must not take the library
+ * from the program that is meant. */
+static void apply_selection(struct cca_process *process)
+{
+    char *preload = getenv("LD_PRELOAD");
+    Dl_info info;
+
+    cca_identity_take(&process->identity);
+    if (!cca_selection_matches(process->config.programs, process->identity.program,
+                               program_invocation_short_name)) {
+        process->config.mode = CCA_MODE_OFF;
+    } else if (!process->config.children && preload != NULL && dladdr(&the_process, &info) != 0 &&
+               cca_selection_remove_entry(preload, info.dli_fname) && preload[0] == '\0') {
+        unsetenv("LD_PRELOAD");
+    }
 }
 
 void cca_process_load(void)
@@ -35,6 +55,7 @@ void cca_process_load(void)
     cca_log_init();
     cca_config_read(&process->config, (const char *const *)environ, cca_complaints_add,
                     &process->complaints);
+    apply_selection(process);
     if (process->config.mode == CCA_MODE_OFF) {
         return;
     }
@@ -42,7 +63,6 @@ void cca_process_load(void)
     cca_lock_init(&process->lock, CCA_RANK_PROCESS);
     cca_lock_init(&process->dumps.lock, CCA_RANK_DUMP);
     sem_init(&process->dumps.wake, 0, 0);
-    cca_identity_take(&process->identity);
     cca_fork_register();
     atomic_store_explicit(&process->is_active, true, memory_order_release);
 }

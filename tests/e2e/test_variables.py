@@ -11,7 +11,7 @@ from harness import Case
 #: A bad value for every variable there is.
 BAD = {
     "CCA_MODE": "fast", "CCA_DISABLE": "maybe", "CCA_FREE_SYNC": "lax", "CCA_PENDING_MAX": "1X",
-    "CCA_ASYNC": "never", "CCA_MAX_SPLIT_SIZE": "1M", "CCA_MEMORY_LIMIT": "-5",
+    "CCA_CHILDREN": "some", "CCA_ASYNC": "never", "CCA_MAX_SPLIT_SIZE": "1M", "CCA_MEMORY_LIMIT": "-5",
     "CCA_OOM_WAIT_MS": "soon", "CCA_MEM_GET_INFO": "true", "CCA_HISTORY": "some",
     "CCA_CONTEXT": "deep", "CCA_MAX_ENTRIES": "0", "CCA_STACK_DEPTH": "1000",
     "CCA_UNWINDER": "magic", "CCA_DUMP_SIGNAL": "SIGNOPE", "CCA_DUMP_ON": "sometimes",
@@ -29,7 +29,7 @@ class Variables(Case):
             return re.findall(r"^[A-Z]+\(\w+, (CCA_\w+),", file.read(), re.M)
 
     def test_every_variable_has_a_bad_value_here(self):
-        takes_anything = {"CCA_DUMP_FILE"}
+        takes_anything = {"CCA_DUMP_FILE", "CCA_PROGRAMS"}
         self.assertEqual(set(self.names()) - takes_anything, set(BAD))
 
     def test_a_bad_value_gives_one_line_with_the_variable_and_the_default(self):
@@ -50,6 +50,46 @@ class Variables(Case):
     def test_a_program_without_cuda_is_told_nothing(self):
         run = self.run_program("/bin/true", env={"CCA_MODE": "fast", "CCA_NONSENSE": "1"})
         self.assertEqual((run.status, run.stdout, run.stderr), (0, "", ""))
+
+    def test_programs_that_are_left_out_are_left_alone(self):
+        for globs, is_chosen in (("leaky", True), ("leak*", True), ("basic,leaky", True),
+                                 ("basic", False), ("!leaky", False), ("*,!leak?", False),
+                                 ("!basic", True), ("/leaky", False)):
+            with self.subTest(globs=globs):
+                run = self.run_program("leaky", env={"CCA_PROGRAMS": globs,
+                                                     "CCA_DUMP_FILE": "left-%n"})
+                self.assertEqual(run.status, 7)
+                self.assertEqual("cca:" in run.stderr, is_chosen, run.stderr)
+                for path in self.files("left-*"):
+                    os.remove(path)
+                    self.assertTrue(is_chosen)
+
+    def child_preload(self, preload, **env):
+        """What a child of a shell that runs under the library has in LD_PRELOAD."""
+        run = self.run_program("/bin/sh", "-c", "exec env", env={"LD_PRELOAD": preload, **env})
+        self.assertEqual((run.status, run.stderr), (0, ""))
+        found = [line for line in run.stdout.splitlines() if line.startswith("LD_PRELOAD=")]
+        return found[0].partition("=")[2] if found else None
+
+    def test_children_may_do_without(self):
+        other = harness.program("libsmall.so")
+        link = os.path.join(self.folder, "link.so")
+        os.symlink(harness.PRELOAD, link)
+        for preload, left in ((harness.PRELOAD, None), (link, None),
+                              (other + ":" + harness.PRELOAD, other),
+                              (harness.PRELOAD + ":" + other, other),
+                              (other + " " + harness.PRELOAD + " " + other, other + " " + other)):
+            with self.subTest(preload=preload):
+                self.assertEqual(self.child_preload(preload), preload)
+                self.assertEqual(self.child_preload(preload, CCA_CHILDREN="0"), left)
+
+    def test_children_of_a_program_that_is_left_out_keep_it(self):
+        self.assertEqual(self.child_preload(harness.PRELOAD, CCA_CHILDREN="0",
+                                            CCA_PROGRAMS="leaky"), harness.PRELOAD)
+
+    def test_the_program_itself_is_served_when_its_children_are_not(self):
+        run = self.run_program("leaky", env={"CCA_CHILDREN": "0"})
+        self.assertIn("allocations from the cache", run.stderr)
 
     def test_the_limit_holds(self):
         run = self.run_program("basic", env={"CCA_MEMORY_LIMIT": "8M"})

@@ -74,6 +74,8 @@ static const struct {
 } rows[] = {
     {"CCA_MODE", "cache", "off", "off", "fast", "not understood, using cache"},
     {"CCA_DISABLE", "0", "yes", "1", "2", "not understood, using 0"},
+    {"CCA_PROGRAMS", "", "app*,!b", "app*,!b", NULL, "too long, ignored"},
+    {"CCA_CHILDREN", "1", "0", "0", "some", "not understood, using 1"},
     {"CCA_FREE_SYNC", "strict", "FENCE", "fence", "lazy", "not understood, using strict"},
     {"CCA_PENDING_MAX", "0", "1G", "1073741824", "1GB", "not understood, using 0"},
     {"CCA_ASYNC", "auto", "forward", "forward", "back", "not understood, using auto"},
@@ -226,10 +228,10 @@ static void good_values_arrive_in_their_fields(void **state)
 static void names_of_later_versions_are_told_apart_from_unknown_ones(void **state)
 {
     static const char *const later[] = {
-        "CCA_PROGRAMS",      "CCA_CHILDREN",         "CCA_TRIM_IDLE_MS",
-        "CCA_IPC",           "CCA_PINNED",           "CCA_PINNED_MAX_BYTES",
-        "CCA_RECORD_PINNED", "CCA_METRICS_INTERVAL", "CCA_EXPANDABLE_SEGMENTS",
-        "CCA_LOG_FILE",      "CCA_CONTROL_SIGNAL",   "CCA_DUMP_SIGNAL_FORCE"};
+        "CCA_TRIM_IDLE_MS",        "CCA_IPC",           "CCA_PINNED",
+        "CCA_PINNED_MAX_BYTES",    "CCA_RECORD_PINNED", "CCA_METRICS_INTERVAL",
+        "CCA_EXPANDABLE_SEGMENTS", "CCA_LOG_FILE",      "CCA_CONTROL_SIGNAL",
+        "CCA_DUMP_SIGNAL_FORCE"};
     static const char *const unknown[] = {"CCA_",        "CCA_MODES", "CCA_mode",
                                           "CCA_PINNEDX", "CCA_IPC_",  "CCA_DUMP"};
 
