@@ -24,9 +24,12 @@ enum sim_block_kind {
 struct sim_queue;
 
 /* [node.key, node.end) is the block. A block is dead once its memory is given back; operations that
- * were enqueued for it hold references and can tell. is_freeing: a free waits in a stream. */
+ * were enqueued for it hold references and can tell. is_freeing: a free waits in a stream. Those
+ * that can be found by their address are in one list. */
 struct sim_block {
     struct sim_node node;
+    struct sim_block *previous;
+    struct sim_block *next;
     enum sim_block_kind kind;
     int device;
     struct CUctx_st *context;
@@ -54,8 +57,8 @@ void sim_block_unmap(struct sim_block *block);
 void sim_block_remove(struct sim_block *block);
 void sim_block_hold(struct sim_block *block);
 void sim_block_drop(struct sim_block *block);
-/* The next block of the map at or after an address, for walks. */
-struct sim_block *sim_block_next(uint64_t address);
+/* Any block that has an address, for walks along next. */
+struct sim_block *sim_block_first(void);
 /* In memory.c: its free as an operation of a queue. */
 CUresult sim_block_free_in_order(struct sim_block *block, struct sim_queue *queue,
                                  const char *name);

@@ -137,8 +137,7 @@ static void count_blocks(int device, uint64_t *bytes_out, uint64_t *blocks_out)
 {
     *bytes_out = 0;
     *blocks_out = 0;
-    for (struct sim_block *block = sim_block_next(0); block != NULL;
-         block = sim_block_next(block->node.key + 1)) {
+    for (struct sim_block *block = sim_block_first(); block != NULL; block = block->next) {
         if (sim_block_is_on_device(block) && block->device == device && !block->is_freeing) {
             *bytes_out += block->size_bytes;
             ++*blocks_out;

@@ -3,6 +3,7 @@
 #include "access.h"
 #include "capture.h"
 #include "context.h"
+#include "place.h"
 #include "sim_api.h"
 #include "work.h"
 
@@ -79,9 +80,7 @@ CUresult sim_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
     if (p == NULL || bytesize == 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    struct sim_block *next = sim_block_next((uint64_t)p);
-    if (sim_block_find((uint64_t)p) != NULL ||
-        (next != NULL && next->node.key < (uint64_t)p + bytesize)) {
+    if (sim_place_is_taken((uint64_t)p, (uint64_t)p + bytesize)) {
         return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     }
     struct sim_block *block = sim_block_add((uint64_t)p, bytesize, SIM_BLOCK_REGISTERED);

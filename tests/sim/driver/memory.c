@@ -169,10 +169,10 @@ CUresult sim_cuMemFree_v2(CUdeviceptr dptr)
 void sim_memory_forget_context(struct CUctx_st *context)
 {
     sim_ipc_forget_context(context);
-    struct sim_block *block = sim_block_next(0);
+    struct sim_block *block = sim_block_first();
 
     while (block != NULL) {
-        struct sim_block *next = sim_block_next(block->node.key + 1);
+        struct sim_block *next = block->next;
         if (block->context == context && !is_stream_ordered(block) &&
             block->kind != SIM_BLOCK_IMPORTED) {
             sim_access_forget(block, false);

@@ -5,17 +5,24 @@
 #include "call.h"
 #include "config.h"
 
-#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 /* Ready operations in real time, the earliest end first. */
 static struct sim_op **heap;
 static unsigned heap_count;
 static unsigned heap_room;
 static pthread_cond_t heap_changed;
-static pthread_cond_t op_done = PTHREAD_COND_INITIALIZER;
+/* Grows when an operation is done; a futex that threads of the program wait on. A condition
+ * variable would not do: a thread that leaves its wait for good, because a signal handler calls
+ * exit, blocks every later broadcast. The others are waited on by threads without signals alone. */
+static uint32_t done_count;
+static unsigned waiter_count;
 static bool is_executor_started;
 /* Host functions that are due, in order. */
 static struct sim_op *host_head;
@@ -97,6 +104,26 @@ static struct sim_op *heap_pop(void)
     return first;
 }
 
+static void announce_done(void)
+{
+    __atomic_add_fetch(&done_count, 1, __ATOMIC_RELEASE);
+    if (waiter_count != 0) {
+        syscall(SYS_futex, &done_count, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    }
+}
+
+/* Lets go of the lock until some operation is done, or for no reason. */
+static void wait_done(void)
+{
+    uint32_t seen = __atomic_load_n(&done_count, __ATOMIC_ACQUIRE);
+
+    waiter_count++;
+    pthread_mutex_unlock(&sim_mutex);
+    syscall(SYS_futex, &done_count, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+    pthread_mutex_lock(&sim_mutex);
+    waiter_count--;
+}
+
 static void run_one(struct sim_op *op)
 {
     op->state = SIM_OP_RUNNING;
@@ -116,7 +143,7 @@ static void run_one(struct sim_op *op)
         virtual_now_ns = op->end_ns;
     }
     sim_op_finish(op);
-    pthread_cond_broadcast(&op_done);
+    announce_done();
 }
 
 static void *run_host_functions(void *unused)
@@ -280,7 +307,7 @@ static void wait_virtual(struct sim_op *const *ops, unsigned count)
     for (unsigned i = 0; i < count; i++) {
         while (ops[i]->state != SIM_OP_DONE) {
             if (!run_any()) {
-                pthread_cond_wait(&op_done, &sim_mutex);
+                wait_done();
             }
         }
     }
@@ -294,7 +321,7 @@ void sim_wait_many(struct sim_op *const *ops, unsigned count)
     }
     for (unsigned i = 0; i < count; i++) {
         while (ops[i]->state != SIM_OP_DONE) {
-            pthread_cond_wait(&op_done, &sim_mutex);
+            wait_done();
         }
     }
 }

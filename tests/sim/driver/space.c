@@ -4,8 +4,8 @@
 #include "config.h"
 #include "defect.h"
 #include "ranges.h"
+#include "units.h"
 
-#include <string.h>
 #include <sys/mman.h>
 
 /* used + free chunks: used_bytes counts whole chunks, the room in small ones included. The space is
@@ -18,7 +18,7 @@ struct space {
     size_t used_bytes;
     size_t kept_bytes;
     struct sim_ranges chunks;
-    struct sim_ranges units;
+    struct sim_units units;
 };
 
 static struct space spaces[SIM_MAX_DEVICES];
@@ -76,6 +76,7 @@ bool sim_space_init(void)
         space->base = round_up((uint64_t)addresses, SIM_CHUNK_BYTES);
         space->payload = (char *)round_up((uint64_t)payload, SIM_CHUNK_BYTES);
         sim_ranges_give(&space->chunks, space->base, space->span_bytes, 0, &start, &size);
+        sim_units_init(&space->units, (unsigned)(space->span_bytes / SIM_CHUNK_BYTES));
     }
     return init_reserved();
 }
@@ -107,11 +108,26 @@ static void give_chunks(struct space *space, uint64_t address, size_t size)
     sim_ranges_give(&space->chunks, address, size, 0, &start, &joined);
 }
 
+static uint64_t unit_address(const struct space *space, unsigned unit)
+{
+    return space->base + unit * SIM_UNIT_BYTES;
+}
+
+static bool take_units(struct space *space, unsigned count, uint64_t *address_out)
+{
+    unsigned unit;
+
+    if (!sim_units_take(&space->units, count, &unit)) {
+        return false;
+    }
+    *address_out = unit_address(space, unit);
+    return true;
+}
+
 bool sim_space_take(int device, size_t size_bytes, uint64_t *address_out, size_t *rounded_out)
 {
     struct space *space = &spaces[device];
-    uint64_t start;
-    uint64_t joined;
+    uint64_t chunk;
 
     if (size_bytes > space->total_bytes) {
         return false;
@@ -121,30 +137,27 @@ bool sim_space_take(int device, size_t size_bytes, uint64_t *address_out, size_t
         return take_chunks(space, *rounded_out, address_out);
     }
     *rounded_out = round_up(size_bytes, SIM_UNIT_BYTES);
-    if (sim_ranges_take(&space->units, *rounded_out, address_out)) {
+    unsigned count = (unsigned)(*rounded_out / SIM_UNIT_BYTES);
+    if (take_units(space, count, address_out)) {
         return true;
     }
-    if (!take_chunks(space, SIM_CHUNK_BYTES, &start)) {
+    if (!take_chunks(space, SIM_CHUNK_BYTES, &chunk)) {
         return false;
     }
-    sim_ranges_give(&space->units, start, SIM_CHUNK_BYTES, SIM_CHUNK_BYTES, &start, &joined);
-    return sim_ranges_take(&space->units, *rounded_out, address_out);
+    sim_units_add(&space->units, (unsigned)((chunk - space->base) / SIM_CHUNK_BYTES));
+    return take_units(space, count, address_out);
 }
 
 void sim_space_give(int device, uint64_t address, size_t rounded_bytes)
 {
     struct space *space = &spaces[device];
-    uint64_t start;
-    uint64_t size;
+    uint64_t offset = address - space->base;
 
     if (rounded_bytes % SIM_CHUNK_BYTES == 0) {
         give_chunks(space, address, rounded_bytes);
-        return;
-    }
-    sim_ranges_give(&space->units, address, rounded_bytes, SIM_CHUNK_BYTES, &start, &size);
-    if (size == SIM_CHUNK_BYTES) {
-        sim_ranges_cut(&space->units, start, size);
-        give_chunks(space, start, size);
+    } else if (sim_units_give(&space->units, (unsigned)(offset / SIM_UNIT_BYTES),
+                              (unsigned)(rounded_bytes / SIM_UNIT_BYTES))) {
+        give_chunks(space, address - offset % SIM_CHUNK_BYTES, SIM_CHUNK_BYTES);
     }
 }
 
@@ -210,6 +223,23 @@ int sim_space_device_of(uint64_t address)
         }
     }
     return address - reserved_base < reserved_span ? 0 : -1;
+}
+
+bool sim_space_locate(uint64_t address, size_t *unit_out)
+{
+    for (int i = 0; i < sim_config.device_count; i++) {
+        uint64_t offset = address - spaces[i].base;
+        if (offset < spaces[i].span_bytes) {
+            *unit_out = ((size_t)i * spaces[i].span_bytes + offset) / SIM_UNIT_BYTES;
+            return true;
+        }
+    }
+    return false;
+}
+
+size_t sim_space_units(void)
+{
+    return (size_t)sim_config.device_count * spaces[0].span_bytes / SIM_UNIT_BYTES;
 }
 
 char *sim_space_payload(uint64_t address)

@@ -30,5 +30,9 @@ void sim_space_uncommit(int device, size_t size_bytes);
  * and where its payload lies. */
 int sim_space_device_of(uint64_t address);
 char *sim_space_payload(uint64_t address);
+/* The units of all devices, numbered through, and that of an address; false for an address outside
+ * their own space, reserved ones included. */
+size_t sim_space_units(void);
+bool sim_space_locate(uint64_t address, size_t *unit_out);
 
 #endif

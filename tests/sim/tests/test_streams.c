@@ -4,7 +4,10 @@
 #include "sim.h"
 #include "sim_kernels.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <time.h>
+#include <unistd.h>
 
 static double now_ms(void)
 {
@@ -60,9 +63,51 @@ static void there_is_no_thread_without_delays(void)
     CHECK(thread_count() > before);
 }
 
+static void work_after_exit(void)
+{
+    cudaStream_t stream;
+
+    OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    for (int i = 0; i < 5; i++) {
+        OK(sim_spin(2000, stream));
+        OK(cudaStreamSynchronize(stream));
+    }
+    _exit(42);
+}
+
+static void leave(int signal_number)
+{
+    (void)signal_number;
+    exit(0);
+}
+
+static void *interrupt(void *thread)
+{
+    usleep(50000);
+    pthread_kill(*(pthread_t *)thread, SIGUSR1);
+    return NULL;
+}
+
+/* The thread waits inside the driver, and a handler calls exit there: what the program's exit
+ * handlers do with the driver must still come to its end. */
+static void a_wait_may_end_in_exit(void)
+{
+    pthread_t self = pthread_self();
+    pthread_t thread;
+
+    alarm(30);
+    OK(cudaFree(NULL));
+    signal(SIGUSR1, leave);
+    atexit(work_after_exit);
+    OK(sim_spin(60000000, NULL));
+    pthread_create(&thread, NULL, interrupt, &self);
+    OK(cudaStreamSynchronize(NULL));
+}
+
 static const struct check_case cases[] = {
     {"delays_pass_in_the_background", delays_pass_in_the_background, NULL, 0},
     {"there_is_no_thread_without_delays", there_is_no_thread_without_delays, NULL, 0},
+    {"a_wait_may_end_in_exit", a_wait_may_end_in_exit, NULL, 42},
 };
 
 CHECK_MAIN(cases)
