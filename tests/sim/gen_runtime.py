@@ -53,8 +53,7 @@ def plain(name):
 
 header = ['/* Generated from the toolkit headers. */', '#ifndef RT_API_H', '#define RT_API_H',
           '#include <cuda_runtime_api.h>', '#include <cuda_profiler_api.h>']
-source = ['/* Generated from the toolkit headers. */', '#include "call.h"', '#include "rt_api.h"',
-          '#define EXPORT __attribute__((visibility("default")))']
+source = ['/* Generated from the toolkit headers. */', '#include "call.h"', '#include "rt_api.h"']
 for name in sorted({plain(name) for name in functions}):
     args = functions.get(name, functions.get(name + '_ptsz', functions.get(name + '_ptds')))
     header.append('__attribute__((weak, visibility("hidden"))) cudaError_t rt_%s(%s);' %
@@ -62,13 +61,13 @@ for name in sorted({plain(name) for name in functions}):
 header.append('#endif')
 for index, name in enumerate(names):
     if name not in functions:
-        source.append('EXPORT cudaError_t %s(void);\nEXPORT cudaError_t %s(void)\n{\n'
+        source.append('RT_EXPORT cudaError_t %s(void);\nRT_EXPORT cudaError_t %s(void)\n{\n'
                       '    return rt_call_unwritten(%d);\n}' % (name, name, index))
         continue
     body, args = 'rt_' + plain(name), functions[name]
     if name in EXTRA or name not in common.prototypes(plain_text, 'cudaError_t', 'cuda'):
-        source.append('EXPORT cudaError_t %s(%s);' % (name, args))
-    source.append('EXPORT cudaError_t %s(%s)\n{\n    struct rt_call call;\n'
+        source.append('RT_EXPORT cudaError_t %s(%s);' % (name, args))
+    source.append('RT_EXPORT cudaError_t %s(%s)\n{\n    struct rt_call call;\n'
                   '    rt_call_begin(&call, %d, %s);\n    if (%s != NULL) {\n'
                   '        return %s(&call, %s(%s));\n    }\n'
                   '    return rt_call_end(&call, rt_call_unwritten(%d));\n}' %

@@ -7,6 +7,13 @@
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
 
+/* In the static archive the functions are global, but no other object of the process sees them. */
+#ifdef RT_STATIC
+#define RT_EXPORT __attribute__((visibility("hidden")))
+#else
+#define RT_EXPORT __attribute__((visibility("default")))
+#endif
+
 struct rt_error_name {
     int code;
     const char *name;

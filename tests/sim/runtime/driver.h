@@ -15,8 +15,6 @@
 #endif
 #define RT_VERSION (RT_RELEASE == 12 ? 12080 : CUDART_VERSION)
 
-#define RT_EXPORT  __attribute__((visibility("default")))
-
 /* Base name, version. A function the driver lacks is NULL. */
 #define RT_DRIVER_FUNCTIONS(F)                                    \
     F(cuInit, 2000)                                               \
