@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "preload/rows.h"
 #include "process/process.h"
 
 /* The thread's current device was changed through a runtime, and runtimes before 12.0 make it

@@ -8,11 +8,19 @@
 
 _Static_assert((int)CCA_ROW_HOOKS <= (int)CCA_COVERAGE_ROWS_MAX, "every row has its counts");
 
+static const struct cca_coverage_name names[CCA_ROW_HOOKS] = {
+#define NAME_OF_RUNTIME "runtime"
+#define NAME_OF_DRIVER  "driver"
+#define ROW(name, door, action, since, is_per_thread, params, args) \
+    [CCA_ROW_##name] = {#name, NAME_OF_##door},
+#include "preload/hooks.def"
+};
+
 __attribute__((constructor)) static void load(void)
 {
     cca_loader_start();
     cca_process_load();
-    cca_process_name_coverage(cca_hook_names, CCA_ROW_HOOKS);
+    cca_process_name_coverage(names, CCA_ROW_HOOKS);
 }
 
 __attribute__((destructor)) static void unload(void)

@@ -15,11 +15,10 @@
 #include "process/process.h"
 
 /* clang-format off */
-#define HOOK(name, door, action, since, params, args) \
-    CCA_EXPORT int name params;                       \
+#define ROW(name, door, action, since, is_per_thread, params, args) \
+    CCA_EXPORT int name params;                                     \
     typedef int(*name##_fn) params;
 #include "preload/hooks.def"
-#undef HOOK
 /* clang-format on */
 
 /* The genuine function of a row as `caller` would have reached it, typed; NULL when there is none.

@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "preload/context.h"
@@ -23,7 +22,7 @@ void cca_valve_stop(enum cca_row row)
     }
     /* Asked again after the note: an allocator made in between has perhaps replayed already. */
     if (cca_process_allocator() != NULL) {
-        cca_process_stop_caching(cca_original_name(row));
+        cca_process_stop_caching(cca_row_name(row));
     }
 }
 
@@ -179,7 +178,7 @@ void cca_valve_replay(void)
 {
     int row = atomic_load(&early);
     if (CCA_UNLIKELY(row != 0)) {
-        cca_process_stop_caching(cca_original_name((enum cca_row)(row - 1)));
+        cca_process_stop_caching(cca_row_name((enum cca_row)(row - 1)));
     }
     pthread_mutex_lock(&captures_lock);
     struct cca_allocator *allocator = cca_process_allocator();
@@ -189,36 +188,28 @@ void cca_valve_replay(void)
     pthread_mutex_unlock(&captures_lock);
 }
 
-/* Names that end so take a null stream for the thread's own. */
-static bool is_per_thread_name(const char *name)
-{
-    const char *end = strrchr(name, '_');
-    return end != NULL && strcmp(end, "_ptsz") == 0;
-}
-
 /* The hooks of all VALVE and CAPTURE rows. */
 #define ARGS(...)                  __VA_ARGS__
 #define FORWARD_RUNTIME(name, ...) CCA_FORWARD_RUNTIME(name, CCA_CALLER(), __VA_ARGS__)
 #define FORWARD_DRIVER(name, ...)  CCA_FORWARD_DRIVER(name, __VA_ARGS__)
-#define DEFINE_VALVE(name, door, params, args)  \
-    int name params                             \
-    {                                           \
-        close_valve(CCA_ROW_##name);            \
-        return FORWARD_##door(name, ARGS args); \
+#define DEFINE_VALVE(name, door, is_per_thread, params, args) \
+    int name params                                           \
+    {                                                         \
+        close_valve(CCA_ROW_##name);                          \
+        return FORWARD_##door(name, ARGS args);               \
     }
-#define DEFINE_CAPTURE(name, door, params, args)                         \
-    int name params                                                      \
-    {                                                                    \
-        struct beginning beginning = before_capture(CCA_ROW_##name);     \
-        return after_begin(beginning, stream, is_per_thread_name(#name), \
-                           FORWARD_##door(name, ARGS args));             \
+#define DEFINE_CAPTURE(name, door, is_per_thread, params, args)                                \
+    int name params                                                                            \
+    {                                                                                          \
+        struct beginning beginning = before_capture(CCA_ROW_##name);                           \
+        return after_begin(beginning, stream, is_per_thread, FORWARD_##door(name, ARGS args)); \
     }
-#define DEFINE_SERVE(name, door, params, args)
-#define DEFINE_STATE(name, door, params, args)
-#define DEFINE_GUARD(name, door, params, args)
-#define HOOK(name, door, action, since, params, args) DEFINE_##action(name, door, params, args)
+#define DEFINE_SERVE(name, door, is_per_thread, params, args)
+#define DEFINE_STATE(name, door, is_per_thread, params, args)
+#define DEFINE_GUARD(name, door, is_per_thread, params, args)
+#define ROW(name, door, action, since, is_per_thread, params, args) \
+    DEFINE_##action(name, door, is_per_thread, params, args)
 #include "preload/hooks.def"
-#undef HOOK
 
 int cudaStreamEndCapture(void *stream, void **graph)
 {
@@ -272,7 +263,7 @@ static bool must_refuse_export(enum cca_row row, uint64_t addr)
     bool refuse = info.is_ours && !(info.is_live_block && info.fills_segment);
     if (refuse) {
         cca_log(CCA_LOG_WARN, "%s refused for %p: the block does not fill its segment of %zu bytes",
-                cca_original_name(row), (void *)(uintptr_t)addr, info.segment_bytes);
+                cca_row_name(row), (void *)(uintptr_t)addr, info.segment_bytes);
     }
     cca_hook_count(row, refuse ? CCA_COVERAGE_SERVED : CCA_COVERAGE_PASSED);
     cca_hook_leave();

@@ -16,21 +16,6 @@
 
 enum { MODULES_MAX = 64, KEPT_MAX = 32 };
 
-const char *const cca_hook_names[CCA_ROW_HOOKS] = {
-#define HOOK(name, door, action, since, params, args) [CCA_ROW_##name] = #name,
-#include "preload/hooks.def"
-#undef HOOK
-};
-
-const char *cca_original_name(enum cca_row row)
-{
-    switch (row) {
-    case CCA_ROW_cudaGetDevice: return "cudaGetDevice";
-    case CCA_ROW_cudaRuntimeGetVersion: return "cudaRuntimeGetVersion";
-    default: return cca_hook_names[row];
-    }
-}
-
 /* The main program's own address for a function may be a jump slot that leads to us. */
 static bool is_genuine(void *found, struct cca_loader_object *owner_out)
 {
@@ -203,9 +188,9 @@ static CCA_COLD void *resolve_runtime(enum cca_row row, const void *caller)
     if (!is_known) {
         object.path[0] = '\0';
     }
-    void *found = look_up_sole(cca_original_name(row));
+    void *found = look_up_sole(cca_row_name(row));
     if (found == NULL) {
-        found = look_up_runtime(&object, cca_original_name(row));
+        found = look_up_runtime(&object, cca_row_name(row));
     }
     if (found != NULL && is_known) {
         remember(&object, row, found);
@@ -259,7 +244,7 @@ void *cca_original_driver(enum cca_row row)
     static _Atomic(void *) functions[CCA_ROWS];
     void *found = atomic_load_explicit(&functions[row], memory_order_acquire);
     if (CCA_UNLIKELY(found == NULL)) {
-        found = resolve_driver(cca_original_name(row));
+        found = resolve_driver(cca_row_name(row));
         atomic_store_explicit(&functions[row], found, memory_order_release);
     }
     return found;

@@ -6,16 +6,7 @@
 #ifndef CCA_PRELOAD_ORIGINAL_H
 #define CCA_PRELOAD_ORIGINAL_H
 
-/* The rows of hooks.def, then the functions that hooks call themselves. */
-enum cca_row {
-#define HOOK(name, door, action, since, params, args) CCA_ROW_##name,
-#include "preload/hooks.def"
-#undef HOOK
-    CCA_ROW_HOOKS,
-    CCA_ROW_cudaGetDevice = CCA_ROW_HOOKS,
-    CCA_ROW_cudaRuntimeGetVersion,
-    CCA_ROWS
-};
+#include "preload/rows.h"
 
 typedef int (*cudaGetDevice_fn)(int *device);
 typedef int (*cudaRuntimeGetVersion_fn)(int *version);
@@ -30,11 +21,5 @@ void *cca_original_driver(enum cca_row row);
  * lacks one that we need. Filled once. */
 struct cca_cuda_table;
 const struct cca_cuda_table *cca_original_table(void);
-
-/* Name of a row. */
-const char *cca_original_name(enum cca_row row);
-
-/* The names of all hooks, in the order of the rows. */
-extern const char *const cca_hook_names[CCA_ROW_HOOKS];
 
 #endif

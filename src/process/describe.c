@@ -67,7 +67,7 @@ uint64_t cca_process_coverage(const struct cca_process *process, int row, enum c
     return sum;
 }
 
-void cca_process_name_coverage(const char *const *names, int count)
+void cca_process_name_coverage(const struct cca_coverage_name *names, int count)
 {
     struct cca_process *process = cca_process_state();
 

@@ -85,10 +85,12 @@ static int fill_hooks(struct cca_model *model, const struct cca_process *process
     }
     for (int i = 0; i < process->coverage_name_count; i++) {
         hooks[i] = (struct cca_model_hook){
-            .api = process->coverage_names[i],
+            .api = process->coverage_names[i].api,
+            .door = process->coverage_names[i].door,
             .seen = cca_process_coverage(process, i, CCA_COVERAGE_SEEN),
             .served = cca_process_coverage(process, i, CCA_COVERAGE_SERVED),
             .passed = cca_process_coverage(process, i, CCA_COVERAGE_PASSED),
+            .missed = cca_process_coverage(process, i, CCA_COVERAGE_MISSED),
         };
     }
     model->hooks = hooks;

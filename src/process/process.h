@@ -38,19 +38,25 @@ void cca_process_context_is_up(int driver_version, int runtime_version);
  * from the hook. */
 void cca_process_describe(struct cca_request *request, bool is_free, int skip);
 
-/* How often an API was seen, served by us, passed through; shown in the snapshot. `api` is the
- * position of the row in hooks.def. Lock-free. */
+/* How often an API was seen, served by us, passed through, and how often a look-up handed out a
+ * form of it that is not known here; shown in the snapshot. `row` is the position in hooks.def.
+ * Lock-free. */
 enum cca_coverage {
     CCA_COVERAGE_SEEN,
     CCA_COVERAGE_SERVED,
     CCA_COVERAGE_PASSED,
+    CCA_COVERAGE_MISSED,
     CCA_COVERAGE_KINDS
 };
-enum { CCA_COVERAGE_ROWS_MAX = 128 };
+enum { CCA_COVERAGE_ROWS_MAX = 256 };
 void cca_process_count(int row, enum cca_coverage what);
 
-/* Names of those rows, set once by the preload layer in its constructor. */
-void cca_process_name_coverage(const char *const *names, int count);
+/* What those rows are called, set once by the preload layer in its constructor. */
+struct cca_coverage_name {
+    const char *api;
+    const char *door; /* "runtime", "driver" */
+};
+void cca_process_name_coverage(const struct cca_coverage_name *names, int count);
 
 /* Caching ends (one line on stderr that names `because`, an API the program called). */
 void cca_process_stop_caching(const char *because);

@@ -87,7 +87,7 @@ struct cca_process {
     struct cca_dumps dumps;
 
     struct cca_coverage_row coverage[CCA_COVERAGE_STRIPES][CCA_COVERAGE_ROWS_MAX];
-    const char *const *coverage_names;
+    const struct cca_coverage_name *coverage_names;
     int coverage_name_count;
 };
 

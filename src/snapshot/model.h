@@ -69,10 +69,12 @@ struct cca_model_stack {
     size_t count;
 };
 
-/* Calls through one hook: seen at all, served from the cache, passed to CUDA. */
+/* Calls through one hook: seen at all, served from the cache, passed to CUDA. missed: look-ups that
+ * handed out another form of the function than is known here. */
 struct cca_model_hook {
     const char *api;
-    uint64_t seen, served, passed;
+    const char *door; /* "runtime", "driver" */
+    uint64_t seen, served, passed, missed;
 };
 
 struct cca_model_setting {

@@ -37,9 +37,11 @@ static void walk_hooks(const struct cca_model *model, struct cca_writer *writer)
 
         cca_writer_key(writer, hook->api);
         cca_writer_dict_begin(writer);
+        cca_writer_string(writer, "door", hook->door);
         cca_writer_uint(writer, "seen", hook->seen);
         cca_writer_uint(writer, "served", hook->served);
         cca_writer_uint(writer, "passed", hook->passed);
+        cca_writer_uint(writer, "missed", hook->missed);
         cca_writer_dict_end(writer);
     }
     cca_writer_dict_end(writer);

@@ -35,6 +35,14 @@ def tool(*command):
                           universal_newlines=True, env=environment(False, LC_ALL='C')).stdout
 
 
+def hook_rows():
+    """(exported name, door, action) of every row of hooks.def."""
+    with open(HOOKS, encoding='ascii') as file:
+        rows = re.findall(r'^HOOK\((\w+), (\w+), (\w+), (\w+),', file.read(), re.M)
+    return [(name + suffix, door, action) for name, variants, door, action in rows
+            for suffix in (('', '_ptsz') if variants == 'PTSZ' else ('',))]
+
+
 def symbols(option):
     """(type, name) rows of the dynamic symbol table."""
     rows = (line.split() for line in tool('nm', '-D', option, LIBRARY).splitlines())
@@ -127,16 +135,14 @@ class File(unittest.TestCase):
         self.assertNotIn('RUNPATH', dynamic)
 
     def test_exports_are_the_hooks_and_our_own_names(self):
-        with open(HOOKS, encoding='ascii') as rows:
-            hooks = set(re.findall(r'^HOOK\((\w+),', rows.read(), re.M))
+        hooks = {name for name, *_ in hook_rows()}
         exported = {name for _, name in symbols('--defined-only')}
         self.assertGreater(len(hooks), 60)
         self.assertEqual({name for name in exported if not name.startswith('cca_')}, hooks)
         self.assertIn('cca_api_1', exported)
 
     def test_older_names_are_followed_like_the_newer_ones(self):
-        with open(HOOKS, encoding='ascii') as rows:
-            actions = dict(re.findall(r'^HOOK\((\w+), RUNTIME, (\w+),', rows.read(), re.M))
+        actions = {name: action for name, _, action in hook_rows()}
         for old, new in (('cudaThreadExit', 'cudaDeviceReset'),
                          ('cudaThreadSynchronize', 'cudaDeviceSynchronize')):
             self.assertEqual(actions.get(old), actions[new])

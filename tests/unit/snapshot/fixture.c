@@ -123,7 +123,8 @@ static void add_small_events(struct cca_model *model, uint64_t base)
 
 void fixture_small(struct cca_model *model)
 {
-    static struct cca_model_hook hooks[] = {{"cudaMalloc", 5, 4, 1}, {"cudaFree", 2, 2, 0}};
+    static struct cca_model_hook hooks[] = {{"cudaMalloc", "runtime", 5, 4, 1, 0},
+                                            {"cuMemFree_v2", "driver", 2, 2, 0, 3}};
     static struct cca_model_setting settings[] = {{"CCA_MODE", "cache"}, {"CCA_DUMP_ON", ""}};
     const uint64_t base = 0x7f1200000000;
 

@@ -18,8 +18,9 @@ static void small_model_comes_back(void **state)
     static const char *const expressions[] = {
         "s['cca']['version'] == '0.1.0' and s['cca']['rank'] is None",
         "s['cca']['command_line'] == ['./app', '--size', '\"1\" \\\\ \\t\\ufffd']",
-        "s['cca']['hook_coverage'] == {'cudaMalloc': {'seen': 5, 'served': 4, 'passed': 1},"
-        " 'cudaFree': {'seen': 2, 'served': 2, 'passed': 0}}",
+        "s['cca']['hook_coverage'] == {'cudaMalloc': {'door': 'runtime', 'seen': 5, 'served': 4,"
+        " 'passed': 1, 'missed': 0}, 'cuMemFree_v2': {'door': 'driver', 'seen': 2, 'served': 2,"
+        " 'passed': 0, 'missed': 3}}",
         "s['cca']['settings'] == {'CCA_MODE': 'cache', 'CCA_DUMP_ON': ''}",
         "s['cca']['counters'][0]['driver_alloc_time_us'] == 1234",
         "s['cca']['counters'][0]['lost_entries'] == 7",
