@@ -74,7 +74,6 @@ struct cca_heap {
     struct cca_list private_pools;
     struct cca_list routes;
     unsigned captures; /* routes of captures */
-    uint16_t last_pool_number;
     struct cca_pool private_pool_records, route_records;
 
     uint64_t frees; /* counts completed frees: the order of freed_seq */

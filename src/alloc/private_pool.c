@@ -74,11 +74,14 @@ static struct cca_private_pool *retain(struct cca_heap *heap, struct cca_pool_id
     struct cca_private_pool *pool = find(heap, id);
     if (pool == NULL) {
         pool = cca_pool_take(&heap->private_pool_records);
-        if (pool == NULL) {
+        const uint64_t parts[2] = {id.capture, id.handle};
+        uint16_t number = pool == NULL ? 0 : cca_pool_table_add(&heap->observer.pools, parts);
+        if (number == 0) {
+            cca_pool_give(&heap->private_pool_records, pool);
             return NULL;
         }
         pool->id = id;
-        pool->number = ++heap->last_pool_number;
+        pool->number = number;
         cca_block_pool_init(&pool->pools[0]);
         cca_block_pool_init(&pool->pools[1]);
         cca_list_push_back(&heap->private_pools, &pool->link);
@@ -93,6 +96,7 @@ void cca_private_pool_sweep(struct cca_heap *heap)
         struct cca_private_pool *pool = CCA_LIST_ENTRY(link, struct cca_private_pool, link);
         if (pool->uses == 0 && pool->segments == 0 && pool->holders == 0) {
             cca_list_remove(link);
+            cca_pool_table_drop(&heap->observer.pools, pool->number);
             cca_pool_give(&heap->private_pool_records, pool);
         }
     }

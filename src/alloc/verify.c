@@ -107,6 +107,27 @@ static const char *verify_pool(struct cca_heap *heap, struct cca_private_pool *p
     return NULL;
 }
 
+/* The pool's figures and its row. */
+static const char *verify_pool_row(const struct cca_heap *heap, const struct cca_private_pool *pool)
+{
+    const struct cca_pool_row *row = cca_pool_table_row(&heap->observer.pools, pool->number);
+    size_t bytes = 0, count = 0;
+    if (row == NULL || !row->is_live || row->id[0] != pool->id.capture ||
+        row->id[1] != pool->id.handle) {
+        return "a private pool has no row of its own";
+    }
+    CCA_LIST_EACH (link, &heap->segments) {
+        const struct cca_segment *segment = CCA_LIST_ENTRY(link, struct cca_segment, link);
+        bytes += segment->pool == pool ? segment->bytes : 0;
+        count += segment->pool == pool;
+    }
+    if (count != pool->segments ||
+        (int64_t)bytes != row->stats.reserved_bytes_by_private_pools[CCA_STAT_ALL].current) {
+        return "the figures of a private pool differ from its segments";
+    }
+    return NULL;
+}
+
 static const char *verify_pools(struct cca_heap *heap, const struct sums *sums)
 {
     size_t count = 0, segments = 0;
@@ -114,6 +135,7 @@ static const char *verify_pools(struct cca_heap *heap, const struct sums *sums)
     CCA_LIST_EACH (link, &heap->private_pools) {
         struct cca_private_pool *pool = CCA_LIST_ENTRY(link, struct cca_private_pool, link);
         broken = broken != NULL ? broken : verify_pool(heap, pool, &count);
+        broken = broken != NULL ? broken : verify_pool_row(heap, pool);
         segments += pool->segments;
         if (broken == NULL && pool->uses + pool->segments + pool->holders == 0) {
             broken = "a private pool is there that nobody needs";

@@ -16,12 +16,25 @@ void cca_observer_report(struct cca_observer *observer, const struct cca_event *
 {
     cca_stats_apply(&observer->stats, event);
     cca_counters_apply(&observer->counters, event);
+    cca_pool_table_apply(&observer->pools, event);
     for (int i = 0; i < observer->tracker_count; i++) {
         observer->trackers[i].fn(observer->trackers[i].user, observer->device, event);
     }
     if (observer->is_recording) {
         cca_trace_ring_record(&observer->ring, event);
     }
+}
+
+void cca_observer_reset_peak(struct cca_observer *observer)
+{
+    cca_stats_reset_peak(&observer->stats);
+    cca_pool_table_reset_peak(&observer->pools);
+}
+
+void cca_observer_reset_accumulated(struct cca_observer *observer)
+{
+    cca_stats_reset_accumulated(&observer->stats);
+    cca_pool_table_reset_accumulated(&observer->pools);
 }
 
 int cca_observer_add_tracker(struct cca_observer *observer, cca_tracker_fn fn, void *user)
@@ -51,6 +64,7 @@ void cca_observer_remove_tracker(struct cca_observer *observer, cca_tracker_fn f
 void cca_observer_fini(struct cca_observer *observer)
 {
     cca_trace_ring_fini(&observer->ring);
+    cca_pool_table_fini(&observer->pools);
     observer->tracker_count = 0;
     observer->is_recording = false;
 }

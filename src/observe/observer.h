@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "observe/event.h"
+#include "observe/pool_table.h"
 #include "observe/stats.h"
 #include "observe/trace_ring.h"
 
@@ -21,6 +22,7 @@ struct cca_observer {
     bool is_recording; /* events go into the ring */
     struct cca_stats stats;
     struct cca_counters counters;
+    struct cca_pool_table pools;
     struct cca_trace_ring ring;
     struct {
         cca_tracker_fn fn;
@@ -32,6 +34,10 @@ struct cca_observer {
 /* `ring_entries` 0: no history. */
 void cca_observer_init(struct cca_observer *observer, int device, size_t ring_entries);
 void cca_observer_report(struct cca_observer *observer, const struct cca_event *event);
+
+/* torch.cuda.reset_peak_memory_stats and reset_accumulated_memory_stats. */
+void cca_observer_reset_peak(struct cca_observer *observer);
+void cca_observer_reset_accumulated(struct cca_observer *observer);
 
 /* 0, or -ENOSPC. */
 int cca_observer_add_tracker(struct cca_observer *observer, cca_tracker_fn fn, void *user);

@@ -8,12 +8,16 @@
 
 #include "base/compiler.h"
 #include "base/format.h"
+#include "observe/pool_table.h"
 
-enum row_shape { ROW_ARRAY, ROW_SINGLE, ROW_NUMBER };
+/* Room for the longest key: a name, two numbers of 20 digits, a pool and a metric. */
+enum { KEY_BYTES = 128 };
+
+enum row_shape { ROW_ARRAY, ROW_SINGLE, ROW_NUMBER, ROW_POOL };
 
 struct row {
     const char *name;
-    size_t offset; /* into struct cca_stats */
+    size_t offset; /* into struct cca_stats; ROW_POOL: into struct cca_pool_stats */
     enum row_shape shape;
 };
 
@@ -21,6 +25,7 @@ static const struct row rows[] = {
 #define ARRAY(name, unit, what)  {#name, offsetof(struct cca_stats, name), ROW_ARRAY},
 #define SINGLE(name, unit, what) {#name, offsetof(struct cca_stats, name), ROW_SINGLE},
 #define COUNTER(name, what)      {#name, offsetof(struct cca_stats, name), ROW_NUMBER},
+#define POOL(name, unit, what)   {#name, offsetof(struct cca_pool_stats, name), ROW_POOL},
 #include "observe/stats.def"
 #undef ARRAY
 #undef SINGLE
@@ -129,6 +134,23 @@ void cca_stats_apply(struct cca_stats *stats, const struct cca_event *event)
     }
 }
 
+void cca_pool_stats_apply(struct cca_pool_stats *stats, const struct cca_event *event)
+{
+    int64_t bytes = (int64_t)event->block_bytes;
+
+    switch (event->kind) {
+    case CCA_EVENT_SEGMENT_ALLOC:
+    case CCA_EVENT_SEGMENT_MAP:
+        change_array(stats->reserved_bytes_by_private_pools, event, bytes);
+        break;
+    case CCA_EVENT_SEGMENT_FREE:
+    case CCA_EVENT_SEGMENT_UNMAP:
+        change_array(stats->reserved_bytes_by_private_pools, event, -bytes);
+        break;
+    default: break;
+    }
+}
+
 static void count_driver_alloc(struct cca_counters *counters, const struct cca_event *event)
 {
     uint64_t duration_ns = event->duration_ns;
@@ -191,6 +213,18 @@ void cca_stats_reset_peak(struct cca_stats *stats)
 #undef COUNTER
 }
 
+void cca_pool_stats_reset_peak(struct cca_pool_stats *stats)
+{
+#define ARRAY(name, unit, what)
+#define SINGLE(name, unit, what)
+#define COUNTER(name, what)
+#define POOL(name, unit, what) reset_peaks(stats->name, CCA_STAT_POOLS);
+#include "observe/stats.def"
+#undef ARRAY
+#undef SINGLE
+#undef COUNTER
+}
+
 static void reset_accumulated(struct cca_stat *stats, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -204,6 +238,18 @@ void cca_stats_reset_accumulated(struct cca_stats *stats)
 #define ARRAY(name, unit, what)  reset_accumulated(stats->name, CCA_STAT_POOLS);
 #define SINGLE(name, unit, what) reset_accumulated(&stats->name, 1);
 #define COUNTER(name, what)      stats->name = 0;
+#include "observe/stats.def"
+#undef ARRAY
+#undef SINGLE
+#undef COUNTER
+}
+
+void cca_pool_stats_reset_accumulated(struct cca_pool_stats *stats)
+{
+#define ARRAY(name, unit, what)
+#define SINGLE(name, unit, what)
+#define COUNTER(name, what)
+#define POOL(name, unit, what) reset_accumulated(stats->name, CCA_STAT_POOLS);
 #include "observe/stats.def"
 #undef ARRAY
 #undef SINGLE
@@ -240,7 +286,7 @@ static void each_metric(const struct cca_stat *stat, const char *name, const cha
     };
 
     for (size_t i = 0; i < CCA_ARRAY_LEN(metrics); i++) {
-        char key[64];
+        char key[KEY_BYTES];
         struct cca_text text;
         cca_text_init(&text, key, sizeof(key));
         cca_text_str(&text, name);
@@ -250,19 +296,70 @@ static void each_metric(const struct cca_stat *stat, const char *name, const cha
     }
 }
 
-void cca_stats_each(const struct cca_stats *stats, cca_stats_each_fn each, void *user)
+static void each_of_array(const struct cca_stat *stats, const char *name, cca_stats_each_fn each,
+                          void *user)
+{
+    each_metric(&stats[CCA_STAT_ALL], name, ".all", each, user);
+    each_metric(&stats[CCA_STAT_LARGE], name, ".large_pool", each, user);
+    each_metric(&stats[CCA_STAT_SMALL], name, ".small_pool", each, user);
+}
+
+/* As it stands in keys. */
+static void put_pool_name(char *out, const struct row *row, const struct cca_pool_row *pool)
+{
+    struct cca_text text;
+
+    cca_text_init(&text, out, KEY_BYTES);
+    cca_text_str(&text, row->name);
+    cca_text_char(&text, '.');
+    cca_text_u64(&text, pool->id[0]);
+    cca_text_char(&text, '_');
+    cca_text_u64(&text, pool->id[1]);
+}
+
+/* The pool whose name follows `last`, with its name; NULL when there is none. */
+static const struct cca_pool_row *next_pool(struct cca_pool_rows pools, const struct row *row,
+                                            const char *last, char *name_out)
+{
+    const struct cca_pool_row *next = NULL;
+    char name[KEY_BYTES];
+
+    for (size_t i = 0; i < pools.count; i++) {
+        if (!pools.rows[i].is_live) {
+            continue;
+        }
+        put_pool_name(name, row, &pools.rows[i]);
+        if (strcmp(name, last) > 0 && (next == NULL || strcmp(name, name_out) < 0)) {
+            next = &pools.rows[i];
+            memcpy(name_out, name, sizeof(name));
+        }
+    }
+    return next;
+}
+
+static void each_pool(struct cca_pool_rows pools, const struct row *row, cca_stats_each_fn each,
+                      void *user)
+{
+    char last[KEY_BYTES] = "", name[KEY_BYTES] = "";
+    const struct cca_pool_row *pool;
+
+    while ((pool = next_pool(pools, row, last, name)) != NULL) {
+        const void *data = (const char *)&pool->stats + row->offset;
+        each_of_array(data, name, each, user);
+        memcpy(last, name, sizeof(last));
+    }
+}
+
+void cca_stats_each(const struct cca_stats *stats, struct cca_pool_rows pools,
+                    cca_stats_each_fn each, void *user)
 {
     for (const struct row *row = next_row(NULL); row != NULL; row = next_row(row)) {
         const void *data = (const char *)stats + row->offset;
-        const struct cca_stat *stat = data;
         switch (row->shape) {
-        case ROW_ARRAY:
-            each_metric(&stat[CCA_STAT_ALL], row->name, ".all", each, user);
-            each_metric(&stat[CCA_STAT_LARGE], row->name, ".large_pool", each, user);
-            each_metric(&stat[CCA_STAT_SMALL], row->name, ".small_pool", each, user);
-            break;
-        case ROW_SINGLE: each_metric(stat, row->name, "", each, user); break;
+        case ROW_ARRAY: each_of_array(data, row->name, each, user); break;
+        case ROW_SINGLE: each_metric(data, row->name, "", each, user); break;
         case ROW_NUMBER: each(user, row->name, *(const int64_t *)data); break;
+        case ROW_POOL: each_pool(pools, row, each, user); break;
         }
     }
 }
@@ -283,11 +380,12 @@ static void compare_key(void *user, const char *key, int64_t value)
     }
 }
 
-int cca_stats_value(const struct cca_stats *stats, const char *key, int64_t *value_out)
+int cca_stats_value(const struct cca_stats *stats, struct cca_pool_rows pools, const char *key,
+                    int64_t *value_out)
 {
     struct search search = {.key = key};
 
-    cca_stats_each(stats, compare_key, &search);
+    cca_stats_each(stats, pools, compare_key, &search);
     if (!search.is_found) {
         return -ENOENT;
     }

@@ -4,6 +4,7 @@
 #ifndef CCA_OBSERVE_STATS_H
 #define CCA_OBSERVE_STATS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "observe/event.h"
@@ -26,6 +27,37 @@ struct cca_stats {
     int64_t max_split_size; /* a setting, not a counter: bytes, -1 = unlimited */
 };
 
+/* Of one private pool. */
+struct cca_pool_stats {
+#define ARRAY(name, unit, what)
+#define SINGLE(name, unit, what)
+#define COUNTER(name, what)
+#define POOL(name, unit, what) struct cca_stat name[CCA_STAT_POOLS];
+#include "observe/stats.def"
+#undef ARRAY
+#undef SINGLE
+#undef COUNTER
+};
+
+/* Of one stream, as it is now. */
+struct cca_stream_sums {
+#define ARRAY(name, unit, what)
+#define SINGLE(name, unit, what)
+#define COUNTER(name, what)
+#define STREAM(name, unit, what) int64_t name;
+#include "observe/stats.def"
+#undef ARRAY
+#undef SINGLE
+#undef COUNTER
+};
+
+/* Rows of a pool table: see pool_table.h. */
+struct cca_pool_row;
+struct cca_pool_rows {
+    const struct cca_pool_row *rows;
+    size_t count;
+};
+
 /* What is ours alone: how the cache and the fences did. */
 struct cca_counters {
     int64_t allocs; /* requests served, by the cache or passed through */
@@ -44,19 +76,26 @@ struct cca_counters {
 /* Applies one event; every counter that follows from it changes. */
 void cca_stats_apply(struct cca_stats *stats, const struct cca_event *event);
 void cca_counters_apply(struct cca_counters *counters, const struct cca_event *event);
+/* The event is one of this pool. */
+void cca_pool_stats_apply(struct cca_pool_stats *stats, const struct cca_event *event);
 
 /* torch.cuda.reset_peak_memory_stats: peak = current. */
 void cca_stats_reset_peak(struct cca_stats *stats);
+void cca_pool_stats_reset_peak(struct cca_pool_stats *stats);
 
 /* torch.cuda.reset_accumulated_memory_stats: allocated = freed = 0 and the counters 0. */
 void cca_stats_reset_accumulated(struct cca_stats *stats);
+void cca_pool_stats_reset_accumulated(struct cca_pool_stats *stats);
 
-/* Every key of torch.cuda.memory_stats's flat dictionary with its value, sorted by key. */
+/* Every key of torch.cuda.memory_stats's flat dictionary with its value, sorted by key. Those of a
+ * private pool, of the pools that are there: reserved_bytes_by_private_pools.0_1.all.current. */
 typedef void (*cca_stats_each_fn)(void *user, const char *key, int64_t value);
-void cca_stats_each(const struct cca_stats *stats, cca_stats_each_fn each, void *user);
+void cca_stats_each(const struct cca_stats *stats, struct cca_pool_rows pools,
+                    cca_stats_each_fn each, void *user);
 
 /* The value of one key of the flat dictionary; -ENOENT when there is none of that name. */
-int cca_stats_value(const struct cca_stats *stats, const char *key, int64_t *value_out);
+int cca_stats_value(const struct cca_stats *stats, struct cca_pool_rows pools, const char *key,
+                    int64_t *value_out);
 
 /* Median duration of this process's own driver allocations, from the histogram; 0 when none was
  * alone. */

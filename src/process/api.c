@@ -90,13 +90,13 @@ static int api_stat_value(int device, const char *key, int64_t *value_out)
         return -EINVAL;
     }
     rc = with_observer(device, copy_stats, &stats);
-    return rc == 0 ? cca_stats_value(&stats, key, value_out) : rc;
+    return rc == 0 ? cca_stats_value(&stats, (struct cca_pool_rows){NULL, 0}, key, value_out) : rc;
 }
 
 static void reset_peak(void *user, struct cca_observer *observer)
 {
     (void)user;
-    cca_stats_reset_peak(&observer->stats);
+    cca_observer_reset_peak(observer);
 }
 
 static int api_reset_peak_memory_stats(int device)
@@ -107,7 +107,7 @@ static int api_reset_peak_memory_stats(int device)
 static void reset_accumulated(void *user, struct cca_observer *observer)
 {
     (void)user;
-    cca_stats_reset_accumulated(&observer->stats);
+    cca_observer_reset_accumulated(observer);
 }
 
 static int api_reset_accumulated_memory_stats(int device)

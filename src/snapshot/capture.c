@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "alloc/allocator_internal.h"
+#include "alloc/private_pool.h"
 #include "base/clock.h"
 #include "config/config.h"
 
@@ -14,7 +15,7 @@ enum { COUNT_TRIES = 3 };
 #define BASE_RESERVE ((size_t)1 << 30)
 
 struct counts {
-    size_t devices, segments, blocks, entries[CCA_DEVICES_MAX];
+    size_t devices, segments, blocks, entries[CCA_DEVICES_MAX], pools[CCA_DEVICES_MAX];
 };
 
 static struct cca_heap *heap_at(struct cca_allocator *allocator, int ordinal)
@@ -29,6 +30,7 @@ static void count_heap(struct cca_heap *heap, int ordinal, struct counts *counts
     counts->segments += heap->segment_records.items_taken;
     counts->blocks += heap->block_records.items_taken;
     counts->entries[ordinal] = cca_trace_ring_count(&heap->observer.ring);
+    counts->pools[ordinal] = cca_pool_table_rows(&heap->observer.pools).count;
 }
 
 static void lock_all(struct cca_allocator *allocator)
@@ -66,6 +68,7 @@ static struct counts count_all(struct cca_allocator *allocator)
 struct room {
     struct counts capacity;
     struct cca_trace_entry *entries[CCA_DEVICES_MAX];
+    struct cca_pool_row *pools[CCA_DEVICES_MAX];
 };
 
 static size_t with_slack(size_t count)
@@ -94,6 +97,13 @@ static int make_room(struct cca_model *model, const struct counts *counts, struc
         return -ENOMEM;
     }
     for (int i = 0; i < CCA_DEVICES_MAX; i++) {
+        if (counts->pools[i] != 0) {
+            room->capacity.pools[i] = with_slack(counts->pools[i]);
+            room->pools[i] = touched_array(model, room->capacity.pools[i], sizeof(**room->pools));
+            if (room->pools[i] == NULL) {
+                return -ENOMEM;
+            }
+        }
         if (counts->entries[i] == 0) {
             continue;
         }
@@ -109,6 +119,11 @@ static int make_room(struct cca_model *model, const struct counts *counts, struc
 
 static bool fits(const struct counts *counts, const struct room *room)
 {
+    for (int i = 0; i < CCA_DEVICES_MAX; i++) {
+        if (counts->pools[i] > room->capacity.pools[i]) {
+            return false;
+        }
+    }
     return counts->devices <= room->capacity.devices &&
            counts->segments <= room->capacity.segments && counts->blocks <= room->capacity.blocks;
 }
@@ -129,6 +144,8 @@ static void copy_segment(struct cca_model *model, const struct cca_segment *segm
         .address = segment->addr,
         .total_size = segment->bytes,
         .stream = segment->key == CCA_KEY_READY ? 0 : segment->key,
+        .pool_id = {segment->pool == NULL ? 0 : segment->pool->id.capture,
+                    segment->pool == NULL ? 0 : segment->pool->id.handle},
         .context = atomic_load(&segment->heap->context),
         .stack = segment->stack,
         .first_block = model->block_count,
@@ -156,6 +173,12 @@ static void copy_heap(struct cca_model *model, struct cca_heap *heap, int ordina
     device->pending_bytes = heap->pending_bytes;
     device->stats = heap->observer.stats;
     device->counters = heap->observer.counters;
+    struct cca_pool_rows pools = cca_pool_table_rows(&heap->observer.pools);
+    device->pools = room->pools[ordinal];
+    device->pool_count = pools.count;
+    if (pools.count != 0) {
+        memcpy(device->pools, pools.rows, pools.count * sizeof(*pools.rows));
+    }
     device->entries = room->entries[ordinal];
     device->entry_count = cca_trace_ring_copy(ring, device->entries,
                                               room->capacity.entries[ordinal]);

@@ -14,6 +14,7 @@
 #include "base/compiler.h"
 #include "base/sysmem.h"
 #include "observe/modules.h"
+#include "observe/pool_table.h"
 #include "observe/stats.h"
 #include "observe/trace_ring.h"
 #include "observe/unwind.h"
@@ -53,6 +54,8 @@ struct cca_model_device {
     struct cca_stats stats;
     struct cca_counters counters;
     struct cca_unwind_counts unwind;
+    struct cca_pool_row *pools; /* [i]: of the pool that events call i + 1 */
+    size_t pool_count;
     struct cca_trace_entry *entries; /* oldest first; .stack: see cca_model */
     size_t entry_count;
 };

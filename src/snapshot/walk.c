@@ -140,8 +140,21 @@ static void walk_segments(const struct cca_model *model, struct cca_writer *writ
     cca_writer_list_end(writer);
 }
 
+/* {0, 0}: the default pool. */
+static void walk_entry_pool(struct cca_writer *writer, const struct cca_model_device *device,
+                            uint16_t number)
+{
+    static const uint64_t none[2] = {0, 0};
+    bool is_known = device != NULL && number != 0 && number <= device->pool_count;
+    const uint64_t *id = is_known ? device->pools[number - 1].id : none;
+
+    walk_pool_id(writer, "pool_id", id[0], id[1]);
+}
+
+/* `device` may be NULL for an entry of the default pool. */
 static void walk_entry(const struct cca_model *model, struct cca_writer *writer,
-                       const struct cca_trace_entry *entry, int64_t time_us)
+                       const struct cca_model_device *device, const struct cca_trace_entry *entry,
+                       int64_t time_us)
 {
     const struct cca_model_stack *stack = cca_model_stack_of(model, entry->stack);
     bool is_oom = entry->kind == CCA_EVENT_OOM;
@@ -154,7 +167,7 @@ static void walk_entry(const struct cca_model *model, struct cca_writer *writer,
     cca_writer_int(writer, "time_us", time_us);
     cca_writer_string(writer, "compile_context", "N/A");
     cca_writer_string(writer, "user_metadata", "");
-    walk_pool_id(writer, "pool_id", 0, entry->pool);
+    walk_entry_pool(writer, device, entry->pool);
     if (stack != NULL && stack->count > 0) {
         walk_frames(model, writer, entry->stack);
     }
@@ -184,14 +197,14 @@ static void walk_stand_in(const struct cca_model *model, struct cca_writer *writ
                                : 0,
     };
 
-    walk_entry(model, writer, &entry, model->dump_time_us);
+    walk_entry(model, writer, device, &entry, model->dump_time_us);
 }
 
 static void walk_trace(const struct cca_model *model, struct cca_writer *writer,
                        const struct cca_model_device *device)
 {
     for (size_t i = 0; i < device->entry_count; i++) {
-        walk_entry(model, writer, &device->entries[i],
+        walk_entry(model, writer, device, &device->entries[i],
                    cca_model_wall_us(model, device->entries[i].time_ns));
     }
     if (device->entry_count == 0 && !has_segment(model, device->ordinal)) {

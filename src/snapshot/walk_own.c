@@ -67,7 +67,9 @@ static void walk_stat(void *user, const char *key, int64_t value)
 
 static void walk_device_stats(const struct cca_model_device *device, struct cca_writer *writer)
 {
-    cca_stats_each(&device->stats, walk_stat, writer);
+    struct cca_pool_rows pools = {device->pools, device->pool_count};
+
+    cca_stats_each(&device->stats, pools, walk_stat, writer);
 }
 
 static void walk_device_counters(const struct cca_model_device *device, struct cca_writer *writer)

@@ -205,9 +205,9 @@ static bool do_plain(const struct op *op)
     if (strcmp(op->name, "empty_cache") == 0) {
         cca_allocator_empty_cache(allocator);
     } else if (strcmp(op->name, "reset_peak") == 0) {
-        cca_stats_reset_peak(&heap->observer.stats);
+        cca_observer_reset_peak(&heap->observer);
     } else if (strcmp(op->name, "reset_accumulated") == 0) {
-        cca_stats_reset_accumulated(&heap->observer.stats);
+        cca_observer_reset_accumulated(&heap->observer);
     } else if (strcmp(op->name, "stats") == 0) {
         print_stats();
     } else if (strcmp(op->name, "snapshot") == 0) {

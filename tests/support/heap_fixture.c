@@ -74,7 +74,8 @@ int64_t fix_stat(struct fixture *fix, const char *key)
 {
     int64_t value = 0;
     cca_lock_take(&fix->heaps[0]->lock);
-    int rc = cca_stats_value(&fix->heaps[0]->observer.stats, key, &value);
+    struct cca_observer *observer = &fix->heaps[0]->observer;
+    int rc = cca_stats_value(&observer->stats, cca_pool_table_rows(&observer->pools), key, &value);
     cca_lock_drop(&fix->heaps[0]->lock);
     assert_int_equal(rc, 0);
     return value;

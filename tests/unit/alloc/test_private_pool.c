@@ -147,6 +147,37 @@ static void a_pool_goes_when_nobody_needs_it_and_its_memory_is_back(void **state
     fixture_close(&fix);
 }
 
+static void a_pool_has_figures_of_its_own(void **state)
+{
+    struct fixture fix;
+    (void)state;
+    fixture_open(&fix, 1);
+    begin(&fix, graph, CCA_SCOPE_STREAM, 1);
+    begin(&fix, user, CCA_SCOPE_STREAM, 2);
+    uint64_t a = fix_malloc_async(&fix, MIB(3), 1);
+    fix_malloc_async(&fix, 512, 2);
+    fix_malloc_async(&fix, MIB(3), 3);
+    assert_int_equal(fix_stat(&fix, "reserved_bytes_by_private_pools.7_0.all.current"), MIB(20));
+    assert_int_equal(fix_stat(&fix, "reserved_bytes_by_private_pools.7_0.large_pool.peak"),
+                     MIB(20));
+    assert_int_equal(fix_stat(&fix, "reserved_bytes_by_private_pools.0_3.small_pool.current"),
+                     MIB(2));
+    assert_int_equal(fix_stat(&fix, "reserved_bytes.all.current"), MIB(42));
+    end(&fix, graph);
+    fix_free_async(&fix, a, 1);
+    release(&fix, graph);
+    cca_allocator_empty_cache(fix.allocator);
+    fix_verify(&fix);
+    /* The pool is gone with its last segment, and so are its figures. */
+    int64_t value = 0;
+    struct cca_observer *observer = &fix.heaps[0]->observer;
+    assert_int_equal(cca_stats_value(&observer->stats, cca_pool_table_rows(&observer->pools),
+                                     "reserved_bytes_by_private_pools.7_0.all.current", &value),
+                     -ENOENT);
+    assert_int_equal(fix_stat(&fix, "reserved_bytes_by_private_pools.0_3.all.allocated"), MIB(2));
+    fixture_close(&fix);
+}
+
 static void blocks_of_a_no_split_pool_are_handed_out_whole(void **state)
 {
     struct fixture fix;
@@ -288,6 +319,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(wrong_calls_are_refused),
     cmocka_unit_test(memory_for_the_records_may_be_refused),
     cmocka_unit_test(a_pool_goes_when_nobody_needs_it_and_its_memory_is_back),
+    cmocka_unit_test(a_pool_has_figures_of_its_own),
     cmocka_unit_test(blocks_of_a_no_split_pool_are_handed_out_whole),
     cmocka_unit_test(a_request_that_would_fail_borrows_from_a_pool_that_lends),
     cmocka_unit_test(nothing_waits_asks_or_goes_back_while_a_capture_is_open),

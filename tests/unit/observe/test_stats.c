@@ -5,6 +5,8 @@
 
 #include "support/test.h"
 
+static const struct cca_pool_rows no_pools;
+
 #define MIB INT64_C(1048576)
 
 static void apply(struct cca_stats *stats, const struct cca_event *events, size_t count)
@@ -269,7 +271,7 @@ static void each_kind_changes_its_statistics_and_no_other(void **state)
                                       .split_count_delta = -1,
                                       .split_bytes_delta = -30};
             cca_stats_apply(&stats, &event);
-            cca_stats_each(&stats, compare, &c);
+            cca_stats_each(&stats, no_pools, compare, &c);
             is_seen[effects[i].kind] = true;
         }
     }
@@ -315,7 +317,7 @@ static void identities_hold_and_resets_keep_current(void **state)
                                   .split_bytes_delta = (int64_t)(seed >> 50) - 8000};
         cca_stats_apply(&s, &event);
         if (i % 512 == 0) {
-            cca_stats_each(&s, check_identity, NULL);
+            cca_stats_each(&s, no_pools, check_identity, NULL);
         }
     }
     APPLY(&s, {.kind = CCA_EVENT_OOM}, {.kind = CCA_EVENT_RETRY});
@@ -358,7 +360,7 @@ static void keys_come_sorted_and_complete(void **state)
     struct key_walk walk = {"", 0};
 
     (void)state;
-    cca_stats_each(&s, check_order, &walk);
+    cca_stats_each(&s, no_pools, check_order, &walk);
     assert_string_equal(walk.last, "segment.small_pool.peak");
     assert_int_equal(walk.count, 9 * 3 * 4 + 2 * 4 + 6 + 1);
 }
@@ -372,16 +374,16 @@ static void values_are_found_by_key(void **state)
     s.active_bytes[CCA_STAT_LARGE].peak = 17;
     s.oversize_segments.freed = 3;
     s.num_ooms = 2;
-    assert_int_equal(cca_stats_value(&s, "active_bytes.large_pool.peak", &value), 0);
+    assert_int_equal(cca_stats_value(&s, no_pools, "active_bytes.large_pool.peak", &value), 0);
     assert_int_equal(value, 17);
-    assert_int_equal(cca_stats_value(&s, "oversize_segments.freed", &value), 0);
+    assert_int_equal(cca_stats_value(&s, no_pools, "oversize_segments.freed", &value), 0);
     assert_int_equal(value, 3);
-    assert_int_equal(cca_stats_value(&s, "num_ooms", &value), 0);
+    assert_int_equal(cca_stats_value(&s, no_pools, "num_ooms", &value), 0);
     assert_int_equal(value, 2);
-    assert_int_equal(cca_stats_value(&s, "max_split_size", &value), 0);
+    assert_int_equal(cca_stats_value(&s, no_pools, "max_split_size", &value), 0);
     assert_int_equal(value, 41);
-    assert_int_equal(cca_stats_value(&s, "active_bytes", &value), -ENOENT);
-    assert_int_equal(cca_stats_value(&s, "", &value), -ENOENT);
+    assert_int_equal(cca_stats_value(&s, no_pools, "active_bytes", &value), -ENOENT);
+    assert_int_equal(cca_stats_value(&s, no_pools, "", &value), -ENOENT);
     assert_int_equal(value, 41);
 }
 

@@ -117,7 +117,12 @@ static void add_small_events(struct cca_model *model, uint64_t base)
     device->entries[3] = entry_of(CCA_EVENT_FREE_REQUESTED, base + 1024, 500, 2);
     device->entries[4] = entry_of(CCA_EVENT_OOM, 123456789, 40 * GIB, 0);
     device->entries[5] = entry_of(CCA_EVENT_SNAPSHOT, 0, 1536, 0);
-    device->entries[2].pool = 3;
+    device->entries[2].pool = 2;
+    device->pools = take(model, 2, sizeof(*device->pools));
+    device->pool_count = 2;
+    device->pools[0] = (struct cca_pool_row){.id = {8, 0}};
+    device->pools[1] = (struct cca_pool_row){.id = {0, 3}, .is_live = true};
+    device->pools[1].stats.reserved_bytes_by_private_pools[CCA_STAT_ALL].current = 2 * MIB;
     device->entries[2].stream = 0x8000000000000001;
 }
 
