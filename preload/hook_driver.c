@@ -32,6 +32,12 @@ static int real_free(uint64_t addr)
     return result;
 }
 
+static int pass_free(uint64_t addr, const struct cca_request *request)
+{
+    struct cca_passing passing = cca_hook_pass_begins(addr, request);
+    return cca_hook_pass_ended(&passing, real_free(addr));
+}
+
 static int forward_free(uint64_t addr)
 {
     return addr != 0 && cca_hook_must_keep(addr) ? (int)CCA_CUDA_SUCCESS : real_free(addr);
@@ -56,7 +62,7 @@ int cuMemFree_v2(uint64_t addr)
     struct cca_request request = {.api = CCA_API_DRIVER_FREE, .key = CCA_KEY_READY};
     cca_process_describe(&request, true, 1);
     enum cca_free_result freed = cca_hook_free(CCA_ROW_cuMemFree_v2, addr, &request);
-    int result = freed == CCA_FREE_FORWARD ? real_free(addr) : answer(freed);
+    int result = freed == CCA_FREE_FORWARD ? pass_free(addr, &request) : answer(freed);
     cca_hook_leave();
     return result;
 }
@@ -84,8 +90,11 @@ int cuMemFreeAsync(uint64_t addr, void *stream)
     struct cca_request request = {.api = CCA_API_DRIVER_FREE_ASYNC, .key = place.key};
     cca_process_describe(&request, true, 1);
     enum cca_free_result freed = free_async(CCA_ROW_cuMemFreeAsync, &place, addr, &request);
-    int result = freed == CCA_FREE_FORWARD ? CCA_FORWARD_DRIVER(cuMemFreeAsync, addr, stream)
-                                           : answer(freed);
+    int result = answer(freed);
+    if (freed == CCA_FREE_FORWARD) {
+        struct cca_passing passing = cca_hook_pass_begins(addr, &request);
+        result = cca_hook_pass_ended(&passing, CCA_FORWARD_DRIVER(cuMemFreeAsync, addr, stream));
+    }
     cca_hook_leave();
     return result;
 }
@@ -101,8 +110,12 @@ int cuMemFreeAsync_ptsz(uint64_t addr, void *stream)
     struct cca_request request = {.api = CCA_API_DRIVER_FREE_ASYNC, .key = place.key};
     cca_process_describe(&request, true, 1);
     enum cca_free_result freed = free_async(CCA_ROW_cuMemFreeAsync_ptsz, &place, addr, &request);
-    int result = freed == CCA_FREE_FORWARD ? CCA_FORWARD_DRIVER(cuMemFreeAsync_ptsz, addr, stream)
-                                           : answer(freed);
+    int result = answer(freed);
+    if (freed == CCA_FREE_FORWARD) {
+        struct cca_passing passing = cca_hook_pass_begins(addr, &request);
+        result = cca_hook_pass_ended(&passing,
+                                     CCA_FORWARD_DRIVER(cuMemFreeAsync_ptsz, addr, stream));
+    }
     cca_hook_leave();
     return result;
 }

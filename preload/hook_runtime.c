@@ -5,6 +5,7 @@
  * must fail is made to fail in the caller's own runtime, by arguments that fail alike. */
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "preload/context.h"
 #include "preload/hook.h"
 #include "preload/original.h"
@@ -142,11 +143,11 @@ static void make_room(struct cca_heap *heap, const struct cca_request *request)
 }
 
 static void note_passed(struct cca_heap *heap, const struct cca_request *request, int result,
-                        void *const *ptr)
+                        void *const *ptr, uint64_t began_ns)
 {
     if (result == CCA_CUDA_SUCCESS && *ptr != NULL) {
-        cca_allocator_note_passed(cca_process_allocator(), heap, request,
-                                  (uint64_t)(uintptr_t)*ptr);
+        cca_process_passed_alloc(heap, request, (uint64_t)(uintptr_t)*ptr,
+                                 cca_clock_ns() - began_ns);
     }
 }
 
@@ -165,8 +166,9 @@ static int finish_malloc(const void *caller, struct cca_heap *heap,
     default: break;
     }
     make_room(heap, request);
+    uint64_t began_ns = cca_clock_ns();
     int result = real_malloc(caller, ptr, request->bytes);
-    note_passed(heap, request, result, ptr);
+    note_passed(heap, request, result, ptr, began_ns);
     return result;
 }
 
@@ -190,12 +192,18 @@ int cudaMalloc(void **ptr, size_t bytes)
     return result;
 }
 
+static int pass_free(const void *caller, void *ptr, const struct cca_request *request)
+{
+    struct cca_passing passing = cca_hook_pass_begins((uint64_t)(uintptr_t)ptr, request);
+    return cca_hook_pass_ended(&passing, real_free(caller, ptr));
+}
+
 static int finish_free(const void *caller, void *ptr, const struct cca_request *request)
 {
     switch (cca_hook_free(CCA_ROW_cudaFree, (uint64_t)(uintptr_t)ptr, request)) {
     case CCA_FREE_DONE: return CCA_CUDA_SUCCESS;
     case CCA_FREE_INVALID: return fail_free(caller);
-    default: return real_free(caller, ptr);
+    default: return pass_free(caller, ptr, request);
     }
 }
 
@@ -237,10 +245,11 @@ static int finish_malloc_async(const struct async_api *api, const void *caller,
     if (place->kind != CCA_STREAM_CAPTURING) {
         make_room(place->heap, request);
     }
+    uint64_t began_ns = cca_clock_ns();
     int result = real_malloc_async(api, caller, ptr, request->bytes, stream);
     /* A graph's memory is not the program's to account for. */
     if (place->heap != NULL && place->kind != CCA_STREAM_CAPTURING) {
-        note_passed(place->heap, request, result, ptr);
+        note_passed(place->heap, request, result, ptr, began_ns);
     }
     return result;
 }
@@ -260,8 +269,10 @@ static int finish_free_async(const struct async_api *api, const void *caller,
     switch (cca_hook_free(api->free_row, addr, request)) {
     case CCA_FREE_DONE: return CCA_CUDA_SUCCESS;
     case CCA_FREE_INVALID: return fail_free_async(api, caller, stream);
-    default: return real_free_async(api, caller, ptr, stream);
+    default: break;
     }
+    struct cca_passing passing = cca_hook_pass_begins(addr, request);
+    return cca_hook_pass_ended(&passing, real_free_async(api, caller, ptr, stream));
 }
 
 /* The exported functions describe the request themselves: how many of the library's own frames lie

@@ -98,6 +98,26 @@ static int fill_hooks(struct cca_model *model, const struct cca_process *process
     return 0;
 }
 
+static void fill_estimate(struct cca_model *model, struct cca_estimate *estimate)
+{
+    model->has_estimate = estimate != NULL;
+    for (size_t i = 0; estimate != NULL && i < model->device_count; i++) {
+        struct cca_estimate_figures figures;
+
+        cca_estimate_read(estimate, model->devices[i].ordinal, &figures);
+        model->devices[i].estimate = (struct cca_model_estimate){
+            .allocs = figures.allocs,
+            .frees = figures.frees,
+            .alloc_ns = figures.alloc_ns,
+            .free_ns = figures.free_ns,
+            .hits = figures.hits,
+            .driver_allocs = figures.driver_allocs,
+            .driver_frees = figures.driver_frees,
+            .reserved_peak = figures.reserved_peak,
+        };
+    }
+}
+
 /* What the process knows and the allocator does not. */
 static int fill_process(struct cca_model *model, const struct cca_process *process,
                         const char *cause)
@@ -115,6 +135,7 @@ static int fill_process(struct cca_model *model, const struct cca_process *proce
     model->cause = cause;
     model->driver_version = process->driver_version;
     model->runtime_version = process->runtime_version;
+    fill_estimate(model, atomic_load(&process->estimate));
     rc = fill_command_line(model, identity);
     return rc == 0 ? fill_hooks(model, process) : rc;
 }

@@ -85,6 +85,17 @@ struct cca_allocator *cca_process_allocator(void)
     return atomic_load_explicit(&the_process.allocator, memory_order_acquire);
 }
 
+/* Before the allocator appears: from then on hooks look for it. */
+static void make_estimate(struct cca_process *process)
+{
+    struct cca_estimate *estimate = NULL;
+
+    if (process->config.mode == CCA_MODE_COUNT &&
+        cca_estimate_create(&process->config, &estimate) == 0) {
+        atomic_store_explicit(&process->estimate, estimate, memory_order_release);
+    }
+}
+
 /* Mapped memory only: nothing here may wait for the loader, whose lock another thread can hold
  * while it waits for this one. */
 static void make_allocator(struct cca_process *process)
@@ -94,6 +105,7 @@ static void make_allocator(struct cca_process *process)
     cca_lock_take(&process->lock);
     if (atomic_load_explicit(&process->allocator, memory_order_relaxed) == NULL &&
         cca_allocator_create(&process->config, &allocator) == 0) {
+        make_estimate(process);
         atomic_store_explicit(&process->allocator, allocator, memory_order_release);
     }
     if (process->config.context != CCA_CONTEXT_NONE &&
@@ -184,6 +196,43 @@ void cca_process_unload(void)
         cca_exit_finish(process);
     }
     errno = saved_errno;
+}
+
+static struct cca_estimate *current_estimate(void)
+{
+    return cca_process_is_active()
+               ? atomic_load_explicit(&the_process.estimate, memory_order_acquire)
+               : NULL;
+}
+
+void cca_process_passed_alloc(struct cca_heap *heap, const struct cca_request *request,
+                              uint64_t addr, uint64_t took_ns)
+{
+    struct cca_allocator *allocator = cca_process_allocator();
+    struct cca_estimate *estimate = current_estimate();
+
+    if (allocator != NULL) {
+        cca_allocator_note_passed(allocator, heap, request, addr);
+    }
+    if (estimate != NULL) {
+        cca_estimate_alloc(estimate, heap, request, addr, took_ns);
+    }
+}
+
+int cca_process_passed_free(uint64_t addr, const struct cca_request *request)
+{
+    struct cca_estimate *estimate = current_estimate();
+
+    return estimate != NULL ? cca_estimate_free(estimate, addr, request) : -1;
+}
+
+void cca_process_passed_free_took(int token, uint64_t took_ns)
+{
+    struct cca_estimate *estimate = current_estimate();
+
+    if (estimate != NULL) {
+        cca_estimate_freed(estimate, token, took_ns);
+    }
 }
 
 void cca_process_stop_caching(const char *because)

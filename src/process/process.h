@@ -61,6 +61,16 @@ void cca_process_name_coverage(const struct cca_coverage_name *names, int count)
 /* Caching ends (one line on stderr that names `because`, an API the program called). */
 void cca_process_stop_caching(const char *because);
 
+/* What the driver itself gave the program within `took_ns`: accounted for, and played to the
+ * estimate of CCA_MODE=count. */
+void cca_process_passed_alloc(struct cca_heap *heap, const struct cca_request *request,
+                              uint64_t addr, uint64_t took_ns);
+
+/* The program's own free of such memory: before the real call, and after it with the time it took
+ * and what the first returned. */
+int cca_process_passed_free(uint64_t addr, const struct cca_request *request);
+void cca_process_passed_free_took(int token, uint64_t took_ns);
+
 /* A request failed for want of memory: an out-of-memory snapshot where the settings want one. */
 void cca_process_out_of_memory(struct cca_heap *heap, const struct cca_request *request);
 

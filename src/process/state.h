@@ -17,6 +17,7 @@
 #include "base/lock.h"
 #include "config/config.h"
 #include "observe/stack_table.h"
+#include "process/estimate.h"
 #include "process/process.h"
 
 enum {
@@ -80,6 +81,7 @@ struct cca_process {
     atomic_bool is_unloaded;
 
     _Atomic(struct cca_allocator *) allocator; /* NULL before the first context */
+    _Atomic(struct cca_estimate *) estimate;   /* of CCA_MODE=count, with the allocator */
     struct cca_stack_table stacks;
     atomic_bool has_stacks;
     int driver_version, runtime_version;

@@ -15,6 +15,7 @@ enum {
 struct figures {
     struct cca_stats stats;
     struct cca_counters counters;
+    struct cca_estimate_figures estimate;
 };
 
 static void copy_figures(void *user, struct cca_observer *observer)
@@ -57,7 +58,41 @@ static double hit_percent(const struct cca_counters *counters)
     return counters->allocs > 0 ? 100.0 * (double)counters->hits / (double)counters->allocs : 0;
 }
 
-static void put_cache(struct cca_text *line, const struct cca_counters *counters)
+/* "12 driver calls saved (about 3.4 ms)". */
+static void put_saved(struct cca_text *line, int64_t calls, uint64_t ns)
+{
+    put_count(line, calls, "driver call", "driver calls");
+    cca_text_str(line, " saved");
+    if (ns > 0) {
+        cca_text_str(line, " (about ");
+        put_seconds(line, ns);
+        cca_text_char(line, ')');
+    }
+}
+
+/* What was passed, and what caching would have made of it. */
+static void put_estimate(struct cca_text *line, const struct cca_estimate_figures *estimate)
+{
+    int64_t saved = estimate->allocs - estimate->driver_allocs + estimate->frees -
+                    estimate->driver_frees;
+
+    cca_text_str(line, " in ");
+    put_seconds(line, (uint64_t)estimate->alloc_ns);
+    cca_text_str(line, ", and ");
+    put_count(line, estimate->frees, "free", "frees");
+    cca_text_str(line, " in ");
+    put_seconds(line, (uint64_t)estimate->free_ns);
+    cca_text_str(line, "; with caching ");
+    cca_text_double(line, 100.0 * (double)estimate->hits / (double)estimate->allocs, 1);
+    cca_text_str(line, " % from the cache, ");
+    put_saved(line, saved > 0 ? saved : 0, (uint64_t)estimate->hits * estimate->alloc_median_ns);
+    cca_text_str(line, ", peak ");
+    cca_text_size(line, (uint64_t)estimate->reserved_peak);
+    cca_text_str(line, " reserved");
+}
+
+static void put_cache(struct cca_text *line, const struct cca_counters *counters,
+                      const struct cca_estimate_figures *estimate)
 {
     uint64_t saved_ns = (uint64_t)counters->hits * cca_counters_driver_alloc_median_ns(counters);
 
@@ -65,6 +100,9 @@ static void put_cache(struct cca_text *line, const struct cca_counters *counters
     if (counters->allocs > 0 && counters->passed == counters->allocs) {
         put_count(line, counters->allocs, "allocation, passed", "allocations, all passed");
         cca_text_str(line, " to the driver");
+        if (estimate->allocs > 0) {
+            put_estimate(line, estimate);
+        }
         return;
     }
     cca_text_double(line, hit_percent(counters), 1);
@@ -73,12 +111,7 @@ static void put_cache(struct cca_text *line, const struct cca_counters *counters
     cca_text_str(line, " from the cache");
     if (counters->hits > 0) {
         cca_text_str(line, ", ");
-        put_count(line, counters->hits, "driver call saved", "driver calls saved");
-    }
-    if (saved_ns > 0) {
-        cca_text_str(line, " (about ");
-        put_seconds(line, saved_ns);
-        cca_text_char(line, ')');
+        put_saved(line, counters->hits, saved_ns);
     }
 }
 
@@ -122,7 +155,7 @@ static void print_device(const struct cca_process *process, int ordinal,
     cca_text_i64(&line, ordinal);
     cca_text_str(&line, ": ");
     put_memory(&line, &figures->stats);
-    put_cache(&line, &figures->counters);
+    put_cache(&line, &figures->counters, &figures->estimate);
     put_waits(&line, &figures->counters, process->config.free_sync);
     put_trouble(&line, &figures->stats);
     buf[line.len] = '\n';
@@ -146,6 +179,7 @@ static void print_rest(const struct cca_process *process, bool names_snapshot)
 void cca_summary_print(const struct cca_process *process, bool names_snapshot)
 {
     struct cca_allocator *allocator = cca_process_allocator();
+    struct cca_estimate *estimate = atomic_load(&process->estimate);
     uint64_t mask = allocator != NULL ? cca_allocator_device_mask(allocator) : 0;
 
     for (int ordinal = 0; ordinal < CCA_DEVICES_MAX; ordinal++) {
@@ -154,6 +188,10 @@ void cca_summary_print(const struct cca_process *process, bool names_snapshot)
         if ((mask >> ordinal & 1) == 0 ||
             cca_allocator_with_observer(allocator, ordinal, copy_figures, &figures) != 0) {
             continue;
+        }
+        figures.estimate = (struct cca_estimate_figures){0};
+        if (estimate != NULL) {
+            cca_estimate_read(estimate, ordinal, &figures.estimate);
         }
         if (figures.counters.allocs > 0 || figures.stats.num_ooms > 0) {
             print_device(process, ordinal, &figures);

@@ -45,6 +45,12 @@ struct cca_model_segment {
     size_t block_count;
 };
 
+/* What passed through to the driver, and what caching would have made of it (CCA_MODE=count). */
+struct cca_model_estimate {
+    int64_t allocs, frees, alloc_ns, free_ns;
+    int64_t hits, driver_allocs, driver_frees, reserved_peak;
+};
+
 struct cca_model_device {
     int ordinal;
     bool is_partial;                  /* its lock could not be had in time: parts are missing */
@@ -53,6 +59,7 @@ struct cca_model_device {
     uint64_t lost_entries; /* events recorded but not in `entries`: overwritten, refused, cut */
     struct cca_stats stats;
     struct cca_counters counters;
+    struct cca_model_estimate estimate; /* where the model has one */
     struct cca_unwind_counts unwind;
     struct cca_pool_row *pools; /* [i]: of the pool that events call i + 1 */
     size_t pool_count;
@@ -120,6 +127,7 @@ struct cca_model {
     size_t setting_count;
     struct cca_model_allocator_settings allocator_settings;
 
+    bool has_estimate;
     struct cca_model_device *devices; /* ascending by ordinal once sorted, each ordinal once */
     size_t device_count;
     struct cca_model_segment *segments; /* by device, then address, once sorted */

@@ -96,6 +96,20 @@ static void walk_device_counters(const struct cca_model_device *device, struct c
     cca_writer_uint(writer, "slow_stacks", device->unwind.slow);
 }
 
+static void walk_device_estimate(const struct cca_model_device *device, struct cca_writer *writer)
+{
+    const struct cca_model_estimate *estimate = &device->estimate;
+
+    cca_writer_int(writer, "allocs", estimate->allocs);
+    cca_writer_int(writer, "frees", estimate->frees);
+    cca_writer_int(writer, "alloc_time_us", estimate->alloc_ns / 1000);
+    cca_writer_int(writer, "free_time_us", estimate->free_ns / 1000);
+    cca_writer_int(writer, "hits", estimate->hits);
+    cca_writer_int(writer, "driver_allocs", estimate->driver_allocs);
+    cca_writer_int(writer, "driver_frees", estimate->driver_frees);
+    cca_writer_int(writer, "reserved_peak", estimate->reserved_peak);
+}
+
 /* A list indexed by ordinal: one dict per device, an empty one for an ordinal that is not there. */
 static void walk_by_ordinal(const struct cca_model *model, struct cca_writer *writer,
                             const char *key,
@@ -180,6 +194,9 @@ void cca_walk_own(const struct cca_model *model, struct cca_writer *writer)
     walk_settings(model, writer);
     walk_by_ordinal(model, writer, "stats", walk_device_stats);
     walk_by_ordinal(model, writer, "counters", walk_device_counters);
+    if (model->has_estimate) {
+        walk_by_ordinal(model, writer, "estimate", walk_device_estimate);
+    }
     walk_modules(model, writer);
     walk_devices(model, writer);
     cca_writer_dict_end(writer);
