@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the driver of the golden scenarios is made of: its text in, its text out, and the mixed
- * workload. */
+/* What the driver of the golden scenarios is made of: its text in and its text out. */
 #ifndef CCA_TEST_GOLDEN_H
 #define CCA_TEST_GOLDEN_H
 
@@ -10,6 +9,7 @@
 
 #include "alloc/allocator_internal.h"
 #include "alloc/heap.h"
+#include "support/mixed_workload.h"
 
 enum { OP_WORDS_MAX = 4 };
 
@@ -39,16 +39,5 @@ void name_set(struct name_map *map, const char *name, uint64_t addr);
 void print_stats_members(const struct cca_stats *stats);
 void print_snapshot(struct cca_heap *heap, unsigned at);
 void print_trace(const struct cca_trace_ring *ring);
-
-enum { MIXED_SLOTS = 2000, MIXED_STEPS = 100000 };
-#define HASH_START UINT64_C(0xcbf29ce484222325)
-struct mixed_step {
-    unsigned slot;
-    uint64_t bytes;
-};
-uint64_t hash_value(uint64_t hash, uint64_t value);
-/* Returns the hash over what it generated. */
-uint64_t mixed_generate(uint64_t seed, uint64_t sizes[MIXED_SLOTS],
-                        struct mixed_step steps[MIXED_STEPS]);
 
 #endif
