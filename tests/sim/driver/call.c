@@ -7,6 +7,7 @@
 #include "violation.h"
 
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,6 +132,18 @@ static void trace(const struct sim_call *call, CUresult result)
 {
     if (trace_file != NULL) {
         fprintf(trace_file, "%s %d\n", call->function->name, (int)result);
+        fflush(trace_file);
+    }
+}
+
+void sim_call_note(const char *format, ...)
+{
+    va_list arguments;
+
+    if (trace_file != NULL) {
+        va_start(arguments, format);
+        vfprintf(trace_file, format, arguments);
+        va_end(arguments);
         fflush(trace_file);
     }
 }

@@ -63,6 +63,8 @@ void sim_call_set_in_host_function(bool is_inside);
 
 struct sim_function *sim_function_find(const char *name);
 bool sim_function_is_absent(const struct sim_function *function);
+/* A line of its own in the trace, when there is one. */
+void sim_call_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* "name:n=3:code=2,name:every=7,name:random=9:sticky=1"; NULL or "" takes all rules back. */
 void sim_set_failures(const char *text);
 void sim_set_slow(const char *text);

@@ -48,6 +48,8 @@ CUresult sim_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion
         found = look_up(symbol, cudaVersion, 0, &is_known);
     }
     *pfn = found != NULL ? (void *)found->entry : NULL;
+    sim_call_note("look-up %s %d %llu: %s\n", symbol, cudaVersion, (unsigned long long)flags,
+                  found != NULL ? found->name : "none");
     if (symbolStatus != NULL) {
         *symbolStatus = found != NULL ? CU_GET_PROC_ADDRESS_SUCCESS
                         : is_known || is_known_per_thread

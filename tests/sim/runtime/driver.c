@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define MAX_DEVICES 64
 
@@ -18,7 +19,24 @@ static pthread_mutex_t primary_mutex = PTHREAD_MUTEX_INITIALIZER;
 static CUcontext primaries[MAX_DEVICES];
 static _Thread_local int current_device;
 
-static void *resolve(const char *name, int version, cuuint64_t flags)
+struct asked {
+    const char *name;
+    int version;
+    cuuint64_t flags;
+    void *function;
+};
+
+/* What nobody has seen of release 12 is not made up: it asks for what this runtime needs. */
+#define ASK(name, version, flags) {#name, version, flags, NULL},
+static struct asked asked[] = {
+#if RT_RELEASE == 13
+#include "asked.def"
+#endif
+    {"", 0, 0, NULL},
+};
+#undef ASK
+
+static void *ask(const char *name, int version, cuuint64_t flags)
 {
     void *function = NULL;
     CUdriverProcAddressQueryResult status;
@@ -29,14 +47,36 @@ static void *resolve(const char *name, int version, cuuint64_t flags)
     return function;
 }
 
+/* As NVIDIA's: goes on with the resolver that the resolver names. */
+static void ask_for_all(void)
+{
+    ask("", 0, 0);
+    for (struct asked *row = asked; row->version != 0; row++) {
+        row->function = ask(row->name, row->version, row->flags);
+        if (strcmp(row->name, "cuGetProcAddress") == 0 && row->version >= 12000 &&
+            row->function != NULL) {
+            rt_drivers[0].cuGetProcAddress = (PFN_cuGetProcAddress_v12000)row->function;
+        }
+    }
+}
+
+static void *resolve(const char *name, int version, cuuint64_t flags)
+{
+    for (struct asked *row = asked; row->version != 0; row++) {
+        if (row->version == version && row->flags == flags && strcmp(row->name, name) == 0) {
+            return row->function;
+        }
+    }
+    return ask(name, version, flags);
+}
+
 static void fill(struct rt_driver *table, bool is_per_thread)
 {
     cuuint64_t flags = is_per_thread ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
-                                     : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
+                                     : CU_GET_PROC_ADDRESS_DEFAULT;
 
-#define RT_FILL(name, version)                                     \
-    table->name = (PFN_##name##_v##version)resolve(#name, version, \
-                                                   CU_GET_PROC_ADDRESS_LEGACY_STREAM);
+#define RT_FILL(name, version) \
+    table->name = (PFN_##name##_v##version)resolve(#name, version, CU_GET_PROC_ADDRESS_DEFAULT);
 #define RT_STREAM_FILL(name, version, other)        \
     table->name = (PFN_##name##_v##version)resolve( \
         #name, is_per_thread && other > version ? other : version, flags);
@@ -59,6 +99,7 @@ static cudaError_t find_driver(void)
         return cudaErrorInsufficientDriver;
     }
     rt_drivers[0].cuGetProcAddress = (PFN_cuGetProcAddress_v12000)resolver;
+    ask_for_all();
     fill(&rt_drivers[0], false);
     fill(&rt_drivers[1], true);
     rt_drivers[1].cuGetProcAddress = rt_drivers[0].cuGetProcAddress;

@@ -23,7 +23,7 @@
     F(cuDeviceGetName, 2000)                                      \
     F(cuDeviceTotalMem, 3020)                                     \
     F(cuDeviceGetAttribute, 2000)                                 \
-    F(cuDeviceGetUuid, 11040)                                     \
+    F(cuDeviceGetUuid, 9020)                                      \
     F(cuDeviceGetPCIBusId, 4010)                                  \
     F(cuDeviceGetByPCIBusId, 4010)                                \
     F(cuDeviceCanAccessPeer, 4000)                                \
@@ -31,7 +31,7 @@
     F(cuDevicePrimaryCtxRetain, 7000)                             \
     F(cuDevicePrimaryCtxReset, 7000)                              \
     F(cuDevicePrimaryCtxGetState, 7000)                           \
-    F(cuDevicePrimaryCtxSetFlags, 7000)                           \
+    F(cuDevicePrimaryCtxSetFlags, 11000)                          \
     F(cuCtxSetCurrent, 4000)                                      \
     F(cuCtxGetCurrent, 4000)                                      \
     F(cuCtxGetDevice, 2000)                                       \
@@ -118,6 +118,7 @@
     F(cuDeviceGetGraphMemAttribute, 11040)                        \
     F(cuDeviceSetGraphMemAttribute, 11040)                        \
     F(cuDeviceGraphMemTrim, 11040)                                \
+    F(cuGraphInstantiateWithFlags, 11040)                         \
     F(cuGraphExecUpdate, 12000)                                   \
     F(cuGraphNodeSetEnabled, 11060)                               \
     F(cuGraphExecDestroy, 10000)                                  \
@@ -131,7 +132,6 @@
     F(cuKernelGetName, 12030)                                     \
     F(cuFuncGetAttribute, 2020)                                   \
     F(cuFuncSetAttribute, 9000)                                   \
-    F(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050)          \
     F(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, 7000) \
     F(cuOccupancyAvailableDynamicSMemPerBlock, 10020)
 
@@ -174,15 +174,13 @@
     F(cuLaunchCooperativeKernel, 9000, 9000)           \
     F(cuEventRecord, 2000, 7000)                       \
     F(cuEventRecordWithFlags, 11010, 11010)            \
-    F(cuGraphInstantiateWithFlags, 11040, 0)           \
     F(cuGraphUpload, 11010, 11010)                     \
     F(cuStreamBeginCaptureToGraph, 12030, 12030)       \
     F(cuStreamUpdateCaptureDependencies, 12030, 12030) \
     F(cuGraphLaunch, 10000, 10000)
 
-/* Forms of 7.0 that the header keeps to itself; NVIDIA's runtime asks for them. */
+/* A form that the header keeps to itself; NVIDIA's runtime asks for it. */
 typedef PFN_cuDevicePrimaryCtxReset_v11000 PFN_cuDevicePrimaryCtxReset_v7000;
-typedef PFN_cuDevicePrimaryCtxSetFlags_v11000 PFN_cuDevicePrimaryCtxSetFlags_v7000;
 
 struct rt_driver {
 #define RT_FIELD(name, version)               PFN_##name##_v##version name;
