@@ -350,3 +350,18 @@ RULE(capture, it_has_an_id_of_its_own, "cuda.h, cuStreamGetCaptureInfo")
     CHECK(first != second);
     check_ends_well();
 }
+
+RULE(capture, memory_it_uses_is_not_freed_meanwhile, "assumed", RULE_WRONG)
+{
+    start(cudaStreamCaptureModeRelaxed);
+    OK(launch_fill(p, 64, 1, stream));
+    CHECK_EQ(cudaFree(p), cudaErrorIllegalAddress);
+}
+
+RULE(capture, memory_it_has_used_may_be_freed, "assumed", RULE_RIGHT)
+{
+    start(cudaStreamCaptureModeRelaxed);
+    OK(launch_fill(p, 64, 1, stream));
+    check_ends_well();
+    OK(cudaFree(p));
+}

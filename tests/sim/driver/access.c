@@ -6,7 +6,7 @@
 #include "context.h"
 #include "defect.h"
 #include "space.h"
-#include "violation.h"
+#include "timeline.h"
 
 #include <stdlib.h>
 
@@ -30,7 +30,7 @@ static struct sim_party party_of(const struct sim_op *op, uint64_t start, uint64
                                  bool is_write)
 {
     struct sim_party party = {.name = op->name,
-                              .caller = op->caller,
+                              .site = op->site,
                               .stream_id = op->queue != NULL ? op->queue->id : 0,
                               .start = start,
                               .end = end,
@@ -56,7 +56,10 @@ static void report_dead(struct sim_op *op, uint64_t start, uint64_t end, bool is
     struct sim_party party = party_of(op, start, end, is_write);
 
     op->is_broken = true;
-    sim_violation(op->queue != NULL ? op->queue->context : NULL, why, &party, NULL);
+    if (!op->is_silent) {
+        sim_violation(op->queue != NULL ? op->queue->context : NULL, why, &party,
+                      sim_timeline_end_of(start));
+    }
 }
 
 void sim_op_reach_rows(struct sim_op *op, uint64_t address, size_t size_bytes, size_t pitch_bytes,
@@ -137,6 +140,7 @@ void sim_op_own(struct sim_op *op, struct sim_block *block, bool is_birth)
                               .rows = 1,
                               .is_write = true,
                               .is_birth = is_birth,
+                              .is_end = !is_birth,
                               .payload = block->payload,
                               .block = block};
 
@@ -185,6 +189,19 @@ static struct access *remember(const struct sim_op *op, uint64_t start, uint64_t
     return access;
 }
 
+/* What it is that two unordered operations do wrong; access is the earlier one. */
+static const char *what_is_wrong(const struct access *access, const struct sim_range *range)
+{
+    if (range->is_birth) {
+        return "two owners at once";
+    }
+    if (access->is_birth) {
+        return "used in a stream that is not ordered after the allocation";
+    }
+    return range->is_end ? "freed in a stream that is not ordered after the use"
+                         : "unordered overlap";
+}
+
 static void check_bytes(struct sim_op *op, uint64_t start, uint64_t end,
                         const struct sim_range *range)
 {
@@ -202,7 +219,7 @@ static void check_bytes(struct sim_op *op, uint64_t start, uint64_t end,
             (SIM_DEFECT(only_two_writes_meet) ? access->is_write && is_write
                                               : access->is_write || is_write)) {
             struct sim_party party = party_of(op, start, end, is_write);
-            sim_violation(op->queue->context, "unordered overlap", &party, &access->party);
+            sim_violation(op->queue->context, what_is_wrong(access, range), &party, &access->party);
             forget(access);
         } else if (is_ordered && is_inside && (is_write || !access->is_write)) {
             /* Whoever is unordered with that one is unordered with this one too. */
@@ -243,11 +260,7 @@ bool sim_access_is_live(struct sim_op *op)
 
 static void report_in_use(const struct sim_block *block, const struct access *access)
 {
-    struct sim_party party = {.name = sim_call_name(),
-                              .caller = sim_call_caller(),
-                              .start = block->node.key,
-                              .end = block->node.end,
-                              .is_write = true};
+    struct sim_party party = sim_party_of_call(block->node.key, block->node.end);
 
     sim_violation(block->context, "freed while in use", &party, &access->party);
 }

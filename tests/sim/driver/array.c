@@ -6,6 +6,7 @@
 #include "context.h"
 #include "sim_api.h"
 #include "space.h"
+#include "timeline.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -122,6 +123,8 @@ CUresult sim_cuArrayDestroy(CUarray hArray)
         return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_HANDLE;
     }
     struct sim_block *block = array->block;
+    sim_timeline_bury_now(block->node.key, block->node.end);
+    sim_capture_refuse_end(block);
     block->is_freeing = true;
     sim_wait_context(block->context);
     sim_access_forget(block, true);

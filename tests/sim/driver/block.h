@@ -41,6 +41,8 @@ struct sim_block {
     unsigned flags;
     unsigned long long id;
     unsigned references;
+    /* Uses in captures that go on. */
+    unsigned captured_uses;
     bool is_mapped;
     bool is_dead;
     bool is_freeing;

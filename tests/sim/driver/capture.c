@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "capture.h"
 
+#include "call.h"
 #include "defect.h"
 #include "graph.h"
+#include "module.h"
 #include "sim_api.h"
 
 #include <stdlib.h>
@@ -96,6 +98,70 @@ static void add_nodes(struct sim_queue *queue, CUgraphNode const *nodes, size_t 
     }
 }
 
+/* The name of what a node does, for reports. */
+static const char *name_of(const struct sim_work *work)
+{
+    return work->type == CU_GRAPH_NODE_TYPE_KERNEL ? work->kernel.kernel->name : sim_call_name();
+}
+
+static void note_uses(struct sim_capture *capture, struct sim_queue *queue,
+                      const struct sim_work *work)
+{
+    struct sim_op *op = sim_op_create(queue, name_of(work));
+
+    op->is_silent = true;
+    sim_work_reach(work, op);
+    for (unsigned i = 0; i < op->range_count; i++) {
+        const struct sim_range *range = &op->ranges[i];
+        if (range->block == NULL || !sim_block_is_on_device(range->block)) {
+            continue;
+        }
+        struct sim_captured_use *use = calloc(1, sizeof(*use));
+        sim_block_hold(range->block);
+        range->block->captured_uses++;
+        use->block = range->block;
+        use->party = (struct sim_party){.name = op->name,
+                                        .site = op->site,
+                                        .stream_id = queue->id,
+                                        .start = range->address,
+                                        .end = range->address + range->size_bytes,
+                                        .is_write = range->is_write};
+        use->next = capture->uses;
+        capture->uses = use;
+    }
+    sim_op_drop(op);
+}
+
+static void forget_uses(struct sim_capture *capture)
+{
+    while (capture->uses != NULL) {
+        struct sim_captured_use *use = capture->uses;
+        capture->uses = use->next;
+        use->block->captured_uses--;
+        sim_block_drop(use->block);
+        free(use);
+    }
+}
+
+void sim_capture_refuse_end(struct sim_block *block)
+{
+    if (block->captured_uses == 0) {
+        return;
+    }
+    for (struct sim_capture *capture = captures; capture != NULL; capture = capture->next) {
+        const struct sim_captured_use *use = capture->uses;
+        while (use != NULL && use->block != block) {
+            use = use->next;
+        }
+        if (use != NULL && capture->status == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
+            struct sim_party party = sim_party_of_call(block->node.key, block->node.end);
+            sim_violation(block->context, "freed while a capture that goes on uses it", &party,
+                          &use->party);
+            return;
+        }
+    }
+}
+
 CUresult sim_capture_work(struct sim_queue *queue, const struct sim_work *work)
 {
     struct sim_capture *capture = queue->capture;
@@ -111,6 +177,7 @@ CUresult sim_capture_work(struct sim_queue *queue, const struct sim_work *work)
     struct CUgraphNode_st *node = sim_graph_add(capture->graph, queue->capture_nodes,
                                                 queue->capture_node_count, work);
     set_nodes(queue, &node, 1);
+    note_uses(capture, queue, work);
     return CUDA_SUCCESS;
 }
 
@@ -250,6 +317,7 @@ static void end(struct sim_capture *capture, struct CUctx_st *context)
         link = &(*link)->next;
     }
     *link = capture->next;
+    forget_uses(capture);
     free(capture);
 }
 

@@ -4,10 +4,19 @@
 #ifndef SIM_CAPTURE_H
 #define SIM_CAPTURE_H
 
+#include "block.h"
 #include "context.h"
+#include "violation.h"
 #include "work.h"
 
 #include <pthread.h>
+
+/* Memory that a captured node will touch. */
+struct sim_captured_use {
+    struct sim_captured_use *next;
+    struct sim_block *block;
+    struct sim_party party;
+};
 
 /* Lives from begin to end; the origin takes part and the queues that joined it through an event. */
 struct sim_capture {
@@ -19,6 +28,7 @@ struct sim_capture {
     unsigned long long id;
     CUgraph graph;
     bool is_graph_given;
+    struct sim_captured_use *uses;
 };
 
 /* A call that may be unsafe while somebody captures: refused by the modes of the capture and of
@@ -32,6 +42,8 @@ CUresult sim_capture_refuse_queue(struct sim_queue *queue);
 CUresult sim_capture_refuse_implicit(struct sim_queue *queue);
 /* Work for a capturing queue becomes a node; an error when the capture is broken. */
 CUresult sim_capture_work(struct sim_queue *queue, const struct sim_work *work);
+/* The block is about to end: a violation when a capture that goes on has taken up work with it. */
+void sim_capture_refuse_end(struct sim_block *block);
 /* The queue takes part from now on, if it did not, and its next node comes after these too. */
 CUresult sim_capture_join(struct sim_queue *queue, struct sim_capture *capture,
                           CUgraphNode const *nodes, size_t count);

@@ -71,7 +71,7 @@ void sim_config_read(void)
                                                                      : SIM_VIOLATION_FATAL;
     sim_config.is_args_checked = is_set("SIMCUDA_RACES", "args");
     sim_config.is_poisoning = is_set("SIMCUDA_FILL", "poison");
-    sim_config.has_backtrace = number("SIMCUDA_BACKTRACE", 0) != 0;
+    sim_config.is_recording = !is_set("SIMCUDA_RECORD", "off");
     sim_config.without = getenv("SIMCUDA_WITHOUT");
     sim_config.fail = getenv("SIMCUDA_FAIL");
     sim_config.slow = getenv("SIMCUDA_SLOW");

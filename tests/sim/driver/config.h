@@ -25,7 +25,7 @@ struct sim_config {
     enum sim_violation_action violations;
     bool is_args_checked;
     bool is_poisoning;
-    bool has_backtrace;
+    bool is_recording;
     const char *without;
     const char *fail;
     const char *slow;

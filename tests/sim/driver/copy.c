@@ -264,6 +264,20 @@ static CUresult copy_slices(const CUDA_MEMCPY3D *p, struct sim_queue *queue, enu
     return result;
 }
 
+/* The start of either side. */
+void sim_copy_reach(const CUDA_MEMCPY3D *work, struct sim_op *op)
+{
+    struct side dst = {0};
+    struct side src = {0};
+
+    if (find_side(&src, work->srcMemoryType, work->srcDevice, work->srcHost, work->srcArray)) {
+        sim_op_reach(op, src.base, 1, false);
+    }
+    if (find_side(&dst, work->dstMemoryType, work->dstDevice, work->dstHost, work->dstArray)) {
+        sim_op_reach(op, dst.base, 1, true);
+    }
+}
+
 CUresult sim_copy_run(const CUDA_MEMCPY3D *work, struct sim_queue *queue)
 {
     return copy_slices(work, queue, COPY_NODE);

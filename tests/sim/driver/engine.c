@@ -8,6 +8,7 @@
 #include "context.h"
 #include "defect.h"
 #include "run.h"
+#include "timeline.h"
 
 #include <stdlib.h>
 
@@ -92,7 +93,7 @@ struct sim_op *sim_op_create(struct sim_queue *queue, const char *name)
     op->references = 1;
     op->name = name;
     op->queue = queue;
-    op->caller = sim_call_caller();
+    sim_site_take(&op->site);
     return op;
 }
 
@@ -190,6 +191,23 @@ static void unlink_pending(struct sim_op *op)
     pending_count--;
 }
 
+static void note(const struct sim_op *op)
+{
+    for (unsigned i = 0; i < op->range_count; i++) {
+        const struct sim_range *range = &op->ranges[i];
+        enum sim_happening what = range->is_birth   ? SIM_HAPPENS_BIRTH
+                                  : range->is_end   ? SIM_HAPPENS_END
+                                  : range->is_write ? SIM_HAPPENS_WRITE
+                                                    : SIM_HAPPENS_READ;
+        sim_timeline_add(what, op->name, op->queue->id, range->address,
+                         range->address + range->size_bytes +
+                             (range->rows - 1) * range->pitch_bytes + (range->size_bytes == 0));
+    }
+    if (op->range_count == 0) {
+        sim_timeline_add(SIM_HAPPENS_STEP, op->name, op->queue->id, 0, 0);
+    }
+}
+
 void sim_enqueue(struct sim_op *op)
 {
     struct sim_queue *queue = op->queue;
@@ -198,6 +216,7 @@ void sim_enqueue(struct sim_op *op)
     order_with_others(queue, op);
     sim_clock_join(&queue->clock, &sim_host_clock);
     op->number = ++queue->last_number;
+    note(op);
     sim_access_check(op);
     sim_clock_set(&queue->clock, queue->slot, op->number);
     if (op->is_host_function) {
@@ -289,6 +308,7 @@ static void wait_tails(struct CUctx_st *context, bool is_all)
         }
     }
     sim_wait_many(tails, count);
+    sim_timeline_add(SIM_HAPPENS_WAIT, sim_call_name(), 0, 0, 0);
     for (unsigned i = 0; i < count; i++) {
         sim_op_drop(tails[i]);
     }
@@ -301,6 +321,7 @@ static void wait_tails(struct CUctx_st *context, bool is_all)
 void sim_wait_queue(struct sim_queue *queue)
 {
     struct sim_clock seen = {0};
+    unsigned long long id = queue->id;
 
     if (queue->is_legacy) {
         wait_tails(queue->context, false);
@@ -316,6 +337,7 @@ void sim_wait_queue(struct sim_queue *queue)
     if (!SIM_DEFECT(synchronising_does_not_order)) {
         sim_clock_join(&sim_host_clock, &seen);
     }
+    sim_timeline_add(SIM_HAPPENS_WAIT, sim_call_name(), id, 0, 0);
     sim_clock_fini(&seen);
 }
 

@@ -10,6 +10,7 @@
 #define SIM_ENGINE_H
 
 #include "clock.h"
+#include "site.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,6 +32,7 @@ struct sim_range {
     size_t rows;
     bool is_write;
     bool is_birth;
+    bool is_end;
     char *payload;
     struct sim_block *block;
 };
@@ -43,7 +45,7 @@ struct sim_op {
     unsigned references;
     enum sim_op_state state;
     const char *name;
-    const void *caller;
+    struct sim_site site;
     struct sim_queue *queue;
     uint64_t number;
     uint64_t delay_ns;
@@ -52,6 +54,8 @@ struct sim_op {
     bool is_host_function;
     bool is_marked;
     bool is_broken;
+    /* Only its ranges are wanted; what is wrong with them is not reported. */
+    bool is_silent;
     unsigned unmet;
     struct sim_op **waits_for;
     unsigned waits_for_count;

@@ -28,6 +28,12 @@ static void run_fill(struct sim_op *op)
     }
 }
 
+void sim_set_reach(const CUDA_MEMSET_NODE_PARAMS *work, struct sim_op *op)
+{
+    sim_op_reach_rows(op, work->dst, work->width * work->elementSize, work->pitch, work->height,
+                      true);
+}
+
 CUresult sim_set_run(const CUDA_MEMSET_NODE_PARAMS *work, struct sim_queue *queue)
 {
     struct CUctx_st *context = queue->context;
@@ -37,8 +43,7 @@ CUresult sim_set_run(const CUDA_MEMSET_NODE_PARAMS *work, struct sim_queue *queu
     op->value = work->value;
     op->value_bytes = work->elementSize;
     op->delay_ns = sim_config.copy_ns;
-    sim_op_reach_rows(op, work->dst, work->width * work->elementSize, work->pitch, work->height,
-                      true);
+    sim_set_reach(work, op);
     if (op->is_broken) {
         sim_op_drop(op);
         return context->sticky;

@@ -38,9 +38,11 @@ static bool find_arguments(const struct sim_kernel *kernel, void **params, void 
     return buffer != NULL || kernel->parameter_count == 0;
 }
 
-static void declare(struct sim_op *op, const struct sim_kernel *kernel,
-                    const void *const *arguments)
+void sim_kernel_reach(const struct sim_kernel_work *work, struct sim_op *op)
 {
+    const struct sim_kernel *kernel = work->kernel;
+    const void *const *arguments = (const void *const *)work->arguments;
+
     if (arguments == NULL || kernel->parameter_count < 0) {
         return;
     }
@@ -71,7 +73,7 @@ CUresult sim_kernel_run(const struct sim_kernel_work *work, struct sim_queue *qu
 
     op->delay_ns = sim_config.kernel_ns;
     op->run = run_nothing;
-    declare(op, work->kernel, (const void *const *)work->arguments);
+    sim_kernel_reach(work, op);
     return sim_submit(op);
 }
 

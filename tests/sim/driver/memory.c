@@ -11,6 +11,7 @@
 #include "pool.h"
 #include "sim_api.h"
 #include "space.h"
+#include "timeline.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -52,6 +53,7 @@ CUresult sim_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
     block->rounded_bytes = rounded;
     block->payload = sim_space_payload(address);
     poison(block);
+    sim_timeline_add(SIM_HAPPENS_BIRTH, sim_call_name(), 0, address, address + bytesize);
     *dptr = address;
     return CUDA_SUCCESS;
 }
@@ -152,6 +154,8 @@ CUresult sim_cuMemFree_v2(CUdeviceptr dptr)
     if (block->kind == SIM_BLOCK_IMPORTED) {
         return free_imported(block);
     }
+    sim_timeline_bury_now(block->node.key, block->node.end);
+    sim_capture_refuse_end(block);
     block->is_freeing = true;
     if (!is_stream_ordered(block) && !SIM_DEFECT(free_does_not_wait)) {
         sim_wait_context(context);
@@ -170,11 +174,15 @@ void sim_memory_forget_context(struct CUctx_st *context)
 {
     sim_ipc_forget_context(context);
     struct sim_block *block = sim_block_first();
+    struct sim_party party = sim_party_of_call(0, 0);
 
     while (block != NULL) {
         struct sim_block *next = block->next;
         if (block->context == context && !is_stream_ordered(block) &&
             block->kind != SIM_BLOCK_IMPORTED) {
+            party.start = block->node.key;
+            party.end = block->node.end;
+            sim_timeline_bury(party.start, party.end, &party);
             sim_access_forget(block, false);
             release(block);
         }
@@ -267,6 +275,13 @@ CUresult sim_block_free_in_order(struct sim_block *block, struct sim_queue *queu
 
     sim_op_own(op, block, false);
     op->run = run_free;
+    struct sim_party party = {.name = name,
+                              .site = op->site,
+                              .stream_id = queue->id,
+                              .start = block->node.key,
+                              .end = block->node.end,
+                              .is_write = true};
+    sim_timeline_bury(party.start, party.end, &party);
     block->is_freeing = true;
     sim_op_hold(op);
     CUresult result = sim_submit(op);
@@ -310,6 +325,7 @@ CUresult sim_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
     if (block->kind == SIM_BLOCK_IMPORTED) {
         return free_imported(block);
     }
+    sim_capture_refuse_end(block);
     return sim_block_free_in_order(block, queue, "cuMemFreeAsync");
 }
 

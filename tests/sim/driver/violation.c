@@ -1,41 +1,44 @@
 /* SPDX-License-Identifier: MIT */
 #include "violation.h"
 
+#include "call.h"
 #include "config.h"
 #include "context.h"
+#include "timeline.h"
 
-#include <dlfcn.h>
-#include <execinfo.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #define MAX_PRINTED 100
 
 static uint64_t count;
 
+struct sim_party sim_party_of_call(uint64_t start, uint64_t end)
+{
+    struct sim_party party = {
+        .name = sim_call_name(), .start = start, .end = end, .is_write = true};
+
+    sim_site_take(&party.site);
+    return party;
+}
+
 static void print_party(const char *role, const struct sim_party *party)
 {
-    Dl_info info = {0};
-    const char *object = "?";
-    char line[512];
+    char stream[32] = "host";
+    char place[256];
 
-    if (party->caller != NULL && dladdr(party->caller, &info) != 0 && info.dli_fname != NULL) {
-        const char *slash = strrchr(info.dli_fname, '/');
-        object = slash != NULL ? slash + 1 : info.dli_fname;
+    if (party->stream_id != 0) {
+        snprintf(stream, sizeof(stream), "stream %llu", party->stream_id);
     }
-    int length = snprintf(
-        line, sizeof(line),
-        "simcuda: violation:   %s %s, stream %llu, %s 0x%llx..0x%llx, from %s+0x%lx %s\n", role,
-        party->name, party->stream_id, party->is_write ? "writes" : "reads",
-        (unsigned long long)party->start, (unsigned long long)party->end, object,
-        (unsigned long)((const char *)party->caller - (const char *)info.dli_fbase),
-        info.dli_sname != NULL ? info.dli_sname : "");
-    if (length > (int)sizeof(line) - 1) {
-        length = (int)sizeof(line) - 1;
-    }
-    if (write(STDERR_FILENO, line, (size_t)length) < 0) {
-        return;
+    sim_site_describe(party->site.caller, place, sizeof(place));
+    dprintf(STDERR_FILENO,
+            "simcuda: violation:   %s %s, %s, %s 0x%llx..0x%llx, thread %d, from %s\n", role,
+            party->name, stream, party->is_write ? "writes" : "reads",
+            (unsigned long long)party->start, (unsigned long long)party->end, party->site.thread,
+            place);
+    for (unsigned i = 0; i < party->site.frame_count; i++) {
+        sim_site_describe(party->site.frames[i], place, sizeof(place));
+        dprintf(STDERR_FILENO, "simcuda: violation:     #%u %s\n", i, place);
     }
 }
 
@@ -60,10 +63,7 @@ void sim_violation(struct CUctx_st *context, const char *what, const struct sim_
     if (other != NULL) {
         print_party("with", other);
     }
-    if (sim_config.has_backtrace) {
-        void *frames[32];
-        backtrace_symbols_fd(frames, backtrace(frames, 32), STDERR_FILENO);
-    }
+    sim_timeline_print(party, other);
 }
 
 uint64_t sim_violation_count(void)

@@ -4,11 +4,13 @@
 #include "access.h"
 #include "call.h"
 #include "config.h"
+#include "capture.h"
 #include "context.h"
 #include "defect.h"
 #include "share.h"
 #include "sim_api.h"
 #include "space.h"
+#include "timeline.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -245,6 +247,8 @@ CUresult sim_cuMemUnmap(CUdeviceptr ptr, size_t size)
     }
     while (mapping != NULL) {
         struct mapping *next = next_of_range(mapping, ptr + size);
+        sim_timeline_bury_now(mapping->node.key, mapping->node.end);
+        sim_capture_refuse_end(mapping->block);
         sim_access_forget(mapping->block, !SIM_DEFECT(unmaps_leave_uses_behind));
         sim_block_remove(mapping->block);
         sim_tree_remove(&mappings, &mapping->node);

@@ -70,6 +70,16 @@ CUresult sim_work_run(const struct sim_work *work, struct sim_queue *queue)
     }
 }
 
+void sim_work_reach(const struct sim_work *work, struct sim_op *op)
+{
+    switch (work->type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL: sim_kernel_reach(&work->kernel, op); break;
+    case CU_GRAPH_NODE_TYPE_MEMCPY: sim_copy_reach(&work->copy, op); break;
+    case CU_GRAPH_NODE_TYPE_MEMSET: sim_set_reach(&work->set, op); break;
+    default: break;
+    }
+}
+
 CUresult sim_work_submit(const struct sim_work *work, struct sim_queue *queue)
 {
     if (queue->capture != NULL) {

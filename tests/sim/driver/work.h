@@ -47,6 +47,9 @@ CUresult sim_work_run(const struct sim_work *work, struct sim_queue *queue);
 /* Puts it at the end of a queue, or into the capture that is going on there. */
 CUresult sim_work_submit(const struct sim_work *work, struct sim_queue *queue);
 
+/* Adds what the work will touch to an operation: at least one byte of every block. */
+void sim_work_reach(const struct sim_work *work, struct sim_op *op);
+
 /* The single kinds, each in the file of its calls. */
 CUresult sim_kernel_run(const struct sim_kernel_work *work, struct sim_queue *queue);
 CUresult sim_copy_run(const CUDA_MEMCPY3D *work, struct sim_queue *queue);
@@ -54,5 +57,8 @@ CUresult sim_set_run(const CUDA_MEMSET_NODE_PARAMS *work, struct sim_queue *queu
 CUresult sim_host_run(const struct sim_host_work *work, struct sim_queue *queue);
 CUresult sim_event_record_run(CUevent event, struct sim_queue *queue);
 CUresult sim_event_wait_run(CUevent event, struct sim_queue *queue);
+void sim_kernel_reach(const struct sim_kernel_work *work, struct sim_op *op);
+void sim_copy_reach(const CUDA_MEMCPY3D *work, struct sim_op *op);
+void sim_set_reach(const CUDA_MEMSET_NODE_PARAMS *work, struct sim_op *op);
 
 #endif
