@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/lock.h"
 
+#include <errno.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <stddef.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "base/compiler.h"
 
 /* Yields before a lock is taken although an urgent taker still waits: no one waits for ever. */
 enum { GIVE_WAY_MAX = 100 };
+/* Looks at a taken lock before the thread sleeps: about as long as a lock is held. */
+enum { SPINS = 60 };
 
 #ifdef __SANITIZE_THREAD__
 #define IS_TSAN 1
@@ -71,9 +77,43 @@ static void forget(int index)
 
 void cca_lock_init(struct cca_lock *lock, int rank)
 {
-    pthread_mutex_init(&lock->mutex, NULL);
-    lock->rank = rank;
+    atomic_init(&lock->word, CCA_LOCK_FREE);
     atomic_init(&lock->urgent, 0);
+    lock->rank = rank;
+}
+
+static bool grab(struct cca_lock *lock)
+{
+    unsigned expected = CCA_LOCK_FREE;
+    return atomic_compare_exchange_strong_explicit(&lock->word, &expected, CCA_LOCK_TAKEN,
+                                                   memory_order_acquire, memory_order_relaxed);
+}
+
+static void pause_briefly(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* Sleeps until the lock is free. A thread that has slept takes it as awaited: others may sleep. */
+static void wait_and_take(struct cca_lock *lock)
+{
+    for (int i = 0; i < SPINS; i++) {
+        if (atomic_load_explicit(&lock->word, memory_order_relaxed) == CCA_LOCK_FREE &&
+            grab(lock)) {
+            return;
+        }
+        pause_briefly();
+    }
+    while (atomic_exchange_explicit(&lock->word, CCA_LOCK_AWAITED, memory_order_acquire) !=
+           CCA_LOCK_FREE) {
+        int saved = errno;
+        syscall(SYS_futex, &lock->word, FUTEX_WAIT_PRIVATE, CCA_LOCK_AWAITED, NULL, NULL, 0);
+        errno = saved;
+    }
 }
 
 static void take(struct cca_lock *lock)
@@ -81,13 +121,15 @@ static void take(struct cca_lock *lock)
 #ifndef NDEBUG
     CCA_ASSERT(rank_is_above_held(lock->rank));
 #endif
-    pthread_mutex_lock(&lock->mutex);
+    if (!grab(lock)) {
+        wait_and_take(lock);
+    }
 #ifndef NDEBUG
     note_taken(lock);
 #endif
 }
 
-void cca_lock_take(struct cca_lock *lock)
+void cca_lock_take_slowly(struct cca_lock *lock)
 {
     for (int i = 0; i < GIVE_WAY_MAX; i++) {
         if (CCA_LIKELY(atomic_load_explicit(&lock->urgent, memory_order_relaxed) == 0)) {
@@ -96,6 +138,13 @@ void cca_lock_take(struct cca_lock *lock)
         sched_yield();
     }
     take(lock);
+}
+
+void cca_lock_wake(struct cca_lock *lock)
+{
+    int saved = errno;
+    syscall(SYS_futex, &lock->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    errno = saved;
 }
 
 void cca_lock_take_urgent(struct cca_lock *lock)
@@ -107,7 +156,7 @@ void cca_lock_take_urgent(struct cca_lock *lock)
 
 bool cca_lock_try(struct cca_lock *lock)
 {
-    if (pthread_mutex_trylock(&lock->mutex) != 0) {
+    if (!grab(lock)) {
         return false;
     }
 #ifndef NDEBUG
@@ -116,16 +165,25 @@ bool cca_lock_try(struct cca_lock *lock)
     return true;
 }
 
+#ifndef NDEBUG
+
+void cca_lock_take(struct cca_lock *lock)
+{
+    cca_lock_take_slowly(lock);
+}
+
 void cca_lock_drop(struct cca_lock *lock)
 {
-#ifndef NDEBUG
     int index = held_index(lock);
-
     CCA_ASSERT(index >= 0);
     forget(index);
-#endif
-    pthread_mutex_unlock(&lock->mutex);
+    if (atomic_exchange_explicit(&lock->word, CCA_LOCK_FREE, memory_order_release) ==
+        CCA_LOCK_AWAITED) {
+        cca_lock_wake(lock);
+    }
 }
+
+#endif
 
 bool cca_lock_is_mine(const struct cca_lock *lock)
 {
@@ -146,7 +204,6 @@ void cca_lock_reset(struct cca_lock *lock)
         forget(index);
     }
 #endif
-    /* No destroy first: that is undefined while the parent's thread held it. */
-    pthread_mutex_init(&lock->mutex, NULL);
+    atomic_store_explicit(&lock->word, CCA_LOCK_FREE, memory_order_relaxed);
     atomic_store_explicit(&lock->urgent, 0, memory_order_relaxed);
 }

@@ -33,62 +33,97 @@ static const struct row rows[] = {
     {"max_split_size", offsetof(struct cca_stats, max_split_size), ROW_NUMBER},
 };
 
-static void change(struct cca_stat *stat, int64_t delta)
+static void up(struct cca_stat *stat, int64_t amount)
 {
-    stat->current += delta;
-    if (delta >= 0) {
-        stat->allocated += delta;
-    } else {
-        stat->freed -= delta;
-    }
-    if (stat->current > stat->peak) {
-        stat->peak = stat->current;
+    int64_t current = stat->current + amount;
+    stat->current = current;
+    stat->allocated += amount;
+    if (current > stat->peak) {
+        stat->peak = current;
     }
 }
 
-static void change_array(struct cca_stat stats[CCA_STAT_POOLS], const struct cca_event *event,
+static void down(struct cca_stat *stat, int64_t amount)
+{
+    stat->current -= amount;
+    stat->freed += amount;
+}
+
+static enum cca_stat_pool pool_of(const struct cca_event *event)
+{
+    return (event->flags & CCA_EVENT_SMALL) != 0 ? CCA_STAT_SMALL : CCA_STAT_LARGE;
+}
+
+static void up_array(struct cca_stat stats[CCA_STAT_POOLS], enum cca_stat_pool pool, int64_t amount)
+{
+    up(&stats[CCA_STAT_ALL], amount);
+    up(&stats[pool], amount);
+}
+
+static void down_array(struct cca_stat stats[CCA_STAT_POOLS], enum cca_stat_pool pool,
+                       int64_t amount)
+{
+    down(&stats[CCA_STAT_ALL], amount);
+    down(&stats[pool], amount);
+}
+
+static void change_array(struct cca_stat stats[CCA_STAT_POOLS], enum cca_stat_pool pool,
                          int64_t delta)
 {
-    change(&stats[CCA_STAT_ALL], delta);
-    change(&stats[(event->flags & CCA_EVENT_SMALL) != 0 ? CCA_STAT_SMALL : CCA_STAT_LARGE], delta);
-}
-
-static void change_oversize(struct cca_stat *stat, const struct cca_event *event, int64_t delta)
-{
-    if ((event->flags & CCA_EVENT_OVERSIZE) != 0) {
-        change(stat, delta);
+    if (delta >= 0) {
+        up_array(stats, pool, delta);
+    } else {
+        down_array(stats, pool, -delta);
     }
 }
 
 static void change_split(struct cca_stats *stats, const struct cca_event *event)
 {
-    change_array(stats->inactive_split, event, event->split_count_delta);
-    change_array(stats->inactive_split_bytes, event, event->split_bytes_delta);
+    enum cca_stat_pool pool = pool_of(event);
+    /* A count that stays goes with bytes that change, as when a free part is cut. */
+    if (event->split_count_delta != 0) {
+        change_array(stats->inactive_split, pool, event->split_count_delta);
+    }
+    if (event->split_bytes_delta != 0) {
+        change_array(stats->inactive_split_bytes, pool, event->split_bytes_delta);
+    }
 }
 
-static void apply_block(struct cca_stats *stats, const struct cca_event *event)
+static void apply_alloc(struct cca_stats *stats, const struct cca_event *event)
 {
+    enum cca_stat_pool pool = pool_of(event);
     int64_t block = (int64_t)event->block_bytes;
-    int64_t requested = (int64_t)event->requested_bytes;
 
-    if (event->kind == CCA_EVENT_ALLOC) {
-        change_split(stats, event);
-        change_array(stats->allocation, event, 1);
-        change_array(stats->allocated_bytes, event, block);
-        change_array(stats->requested_bytes, event, requested);
-        change_array(stats->active, event, 1);
-        change_array(stats->active_bytes, event, block);
-        change_oversize(&stats->oversize_allocations, event, 1);
-    } else if (event->kind == CCA_EVENT_FREE_REQUESTED) {
-        change_array(stats->allocation, event, -1);
-        change_array(stats->allocated_bytes, event, -block);
-        change_oversize(&stats->oversize_allocations, event, -1);
-    } else {
-        change_split(stats, event);
-        change_array(stats->active, event, -1);
-        change_array(stats->active_bytes, event, -block);
-        change_array(stats->requested_bytes, event, -requested);
+    change_split(stats, event);
+    up_array(stats->allocation, pool, 1);
+    up_array(stats->allocated_bytes, pool, block);
+    up_array(stats->requested_bytes, pool, (int64_t)event->requested_bytes);
+    up_array(stats->active, pool, 1);
+    up_array(stats->active_bytes, pool, block);
+    if ((event->flags & CCA_EVENT_OVERSIZE) != 0) {
+        up(&stats->oversize_allocations, 1);
     }
+}
+
+static void apply_free_requested(struct cca_stats *stats, const struct cca_event *event)
+{
+    enum cca_stat_pool pool = pool_of(event);
+
+    down_array(stats->allocation, pool, 1);
+    down_array(stats->allocated_bytes, pool, (int64_t)event->block_bytes);
+    if ((event->flags & CCA_EVENT_OVERSIZE) != 0) {
+        down(&stats->oversize_allocations, 1);
+    }
+}
+
+static void apply_free_completed(struct cca_stats *stats, const struct cca_event *event)
+{
+    enum cca_stat_pool pool = pool_of(event);
+
+    change_split(stats, event);
+    down_array(stats->active, pool, 1);
+    down_array(stats->active_bytes, pool, (int64_t)event->block_bytes);
+    down_array(stats->requested_bytes, pool, (int64_t)event->requested_bytes);
 }
 
 static void apply_segment(struct cca_stats *stats, const struct cca_event *event)
@@ -96,26 +131,29 @@ static void apply_segment(struct cca_stats *stats, const struct cca_event *event
     bool comes = event->kind == CCA_EVENT_SEGMENT_ALLOC || event->kind == CCA_EVENT_SEGMENT_MAP;
     bool is_mapping = event->kind == CCA_EVENT_SEGMENT_MAP ||
                       event->kind == CCA_EVENT_SEGMENT_UNMAP;
+    enum cca_stat_pool pool = pool_of(event);
     int64_t sign = comes ? 1 : -1;
 
-    change_array(stats->reserved_bytes, event, sign * (int64_t)event->block_bytes);
+    change_array(stats->reserved_bytes, pool, sign * (int64_t)event->block_bytes);
     if (comes) {
         stats->num_device_alloc += 1;
     } else {
         stats->num_device_free += 1;
     }
     if (!is_mapping) {
-        change_array(stats->segment, event, sign);
-        change_oversize(&stats->oversize_segments, event, sign);
+        change_array(stats->segment, pool, sign);
+        if ((event->flags & CCA_EVENT_OVERSIZE) != 0) {
+            comes ? up(&stats->oversize_segments, 1) : down(&stats->oversize_segments, 1);
+        }
     }
 }
 
 void cca_stats_apply(struct cca_stats *stats, const struct cca_event *event)
 {
     switch (event->kind) {
-    case CCA_EVENT_ALLOC:
-    case CCA_EVENT_FREE_REQUESTED:
-    case CCA_EVENT_FREE_COMPLETED: apply_block(stats, event); break;
+    case CCA_EVENT_ALLOC: apply_alloc(stats, event); break;
+    case CCA_EVENT_FREE_REQUESTED: apply_free_requested(stats, event); break;
+    case CCA_EVENT_FREE_COMPLETED: apply_free_completed(stats, event); break;
     case CCA_EVENT_SEGMENT_ALLOC:
     case CCA_EVENT_SEGMENT_FREE:
     case CCA_EVENT_SEGMENT_MAP:
@@ -141,11 +179,11 @@ void cca_pool_stats_apply(struct cca_pool_stats *stats, const struct cca_event *
     switch (event->kind) {
     case CCA_EVENT_SEGMENT_ALLOC:
     case CCA_EVENT_SEGMENT_MAP:
-        change_array(stats->reserved_bytes_by_private_pools, event, bytes);
+        change_array(stats->reserved_bytes_by_private_pools, pool_of(event), bytes);
         break;
     case CCA_EVENT_SEGMENT_FREE:
     case CCA_EVENT_SEGMENT_UNMAP:
-        change_array(stats->reserved_bytes_by_private_pools, event, -bytes);
+        change_array(stats->reserved_bytes_by_private_pools, pool_of(event), -bytes);
         break;
     default: break;
     }
