@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "alloc/allocator_internal.h"
+#include "alloc/capture.h"
 #include "alloc/device_call.h"
 #include "alloc/fence.h"
 #include "alloc/ladder.h"
@@ -162,21 +163,36 @@ static struct cca_status alloc_locked(struct cca_heap *heap, struct cca_request 
             return state_status(heap);
         }
     }
+    if (heap->captures > 0 && request->api == CCA_API_OWN) {
+        cca_capture_look(heap, request);
+        if (heap->state != CCA_HEAP_UP) {
+            return state_status(heap);
+        }
+    }
     if (!cca_list_is_empty(&heap->routes)) {
         request->pool = cca_private_pool_route(heap, request);
     }
     return serve(heap, request, block_out);
 }
 
+/* Caching ends over calls of the program that are not handled; callers of cca_my_malloc say
+ * themselves on which stream and in which capture they are, and are served on. */
+static bool serves(const struct cca_allocator *allocator, const struct cca_request *request)
+{
+    return cca_allocator_is_serving(allocator) ||
+           (request->api == CCA_API_OWN && allocator->config->mode == CCA_MODE_CACHE);
+}
+
 struct cca_status cca_allocator_alloc(struct cca_allocator *allocator, struct cca_heap *heap,
                                       const struct cca_request *request, uint64_t *addr_out)
 {
-    if (!cca_allocator_is_serving(allocator)) {
+    if (!serves(allocator, request)) {
         return (struct cca_status){CCA_UNSUPPORTED, 0};
     }
     struct cca_block *block = NULL;
     struct cca_request routed = *request;
     routed.pool = NULL;
+    routed.capture = 0;
     cca_lock_take(&heap->lock);
     struct cca_status status = alloc_locked(heap, &routed, &block);
     if (status.kind == CCA_OK) {
@@ -202,24 +218,43 @@ static bool waits_natively(const struct cca_block *block, const struct cca_reque
     return !is_async && request->key == CCA_KEY_READY && block->key == CCA_KEY_READY;
 }
 
+/* A free in stream order: at once, but for uses on other streams. */
+static void free_in_order(struct cca_heap *heap, struct cca_block *block, cca_key key,
+                          struct cca_stream_use *uses)
+{
+    uint64_t generation = heap->generation;
+    struct cca_free_markers *markers = NULL;
+    if (uses != NULL && heap->captures > 0) {
+        markers = cca_capture_mark(heap, block, uses);
+        if (heap->generation != generation) {
+            cca_stream_use_drop(heap, uses);
+            return;
+        }
+        if (heap->captures > 0) {
+            cca_stream_use_put_off(heap, block, uses, key, markers);
+            return;
+        }
+        cca_capture_unmark(heap, markers); /* the last capture has ended meanwhile */
+    }
+    if (!cca_stream_use_defer(heap, block, uses, key)) {
+        cca_heap_complete_free(heap, block, key, cca_clock_ns());
+        cca_ladder_hold_cache_limit(heap);
+    }
+}
+
 /* A free once it is known to be ours; heap lock held. */
 static void free_locked(struct cca_allocator *allocator, struct cca_heap *heap,
                         struct cca_block *block, const struct cca_request *request)
 {
     uint64_t generation = heap->generation;
-    bool is_stopped = !cca_allocator_is_serving(allocator);
+    bool is_stopped = !serves(allocator, request);
     bool is_strict = allocator->config->free_sync == CCA_FREE_STRICT;
     bool may_wait = waits_natively(block, request) &&
                     (is_strict || is_stopped || !heap->device.has_context_events);
     struct cca_stream_use *uses = cca_stream_use_detach(block);
     cca_heap_request_free(heap, block, request, cca_clock_ns());
     if (request->key != CCA_KEY_READY && !is_stopped) {
-        if (uses != NULL && heap->captures > 0) {
-            cca_stream_use_put_off(heap, block, uses, request->key);
-        } else if (!cca_stream_use_defer(heap, block, uses, request->key)) {
-            cca_heap_complete_free(heap, block, request->key, cca_clock_ns());
-            cca_ladder_hold_cache_limit(heap);
-        }
+        free_in_order(heap, block, request->key, uses);
         return;
     }
     cca_stream_use_drop(heap, uses); /* the fence covers every stream */
@@ -237,6 +272,21 @@ static void free_locked(struct cca_allocator *allocator, struct cca_heap *heap,
     if (heap->pending_bytes > heap->pending_max_bytes) {
         cca_fence_hold_cap(heap);
     }
+}
+
+/* A block of cca_my_malloc belongs to its stream for life; the stream that it is freed on is one
+ * more that used it. */
+static struct cca_request in_own_order(struct cca_heap *heap, struct cca_block *block,
+                                       const struct cca_request *request)
+{
+    struct cca_request own = *request;
+    if (request->api == CCA_API_OWN) {
+        if (block->key != CCA_KEY_READY && request->key != CCA_KEY_READY) {
+            cca_stream_use_record(heap, block, request->key, false);
+        }
+        own.key = block->key;
+    }
+    return own;
 }
 
 enum cca_free_result cca_allocator_free(struct cca_allocator *allocator, uint64_t addr,
@@ -268,7 +318,8 @@ enum cca_free_result cca_allocator_free(struct cca_allocator *allocator, uint64_
         result = CCA_FREE_FORWARD; /* the driver tells the program what is wrong */
     } else {
         uint64_t generation = heap->generation;
-        free_locked(allocator, heap, block, request);
+        struct cca_request own = in_own_order(heap, block, request);
+        free_locked(allocator, heap, block, &own);
         if (heap->generation == generation && heap->state == CCA_HEAP_DEAD) {
             result =
                 CCA_FREE_FORWARD; /* waiting met the context's error: it is the program's to see */

@@ -38,6 +38,7 @@ struct cca_request {
     uint32_t stack;
     uint32_t thread;
     struct cca_private_pool *pool; /* set by the allocator */
+    uint64_t capture;              /* set by the allocator: what the stream takes part in, or 0 */
 };
 
 enum cca_free_result {
@@ -114,9 +115,10 @@ enum cca_pool_flags {
     CCA_POOL_NO_SPLIT = 2    /* blocks are handed out whole */
 };
 
-/* Which requests a scope takes: those on a stream that is being captured, on a stream, or of a
- * thread. While a capture is open on a heap nothing of it waits, records or asks the device about
- * events, nothing goes back to the driver, and frees of blocks used on other streams are put off.
+/* Which requests a scope takes: those on a stream that is being captured and, of CCA_API_OWN, those
+ * on streams that have joined its capture; on a stream; or of a thread. While a capture is open on
+ * a heap nothing of it waits, records or asks the device about events, nothing goes back to the
+ * driver, and frees of blocks used on other streams are put off.
  */
 struct cca_pool_scope {
     enum { CCA_SCOPE_CAPTURE, CCA_SCOPE_STREAM, CCA_SCOPE_THREAD } kind;

@@ -2,6 +2,7 @@
 #include "alloc/heap.h"
 
 #include "alloc/allocator_internal.h"
+#include "alloc/capture.h"
 #include "alloc/fence.h"
 #include "alloc/heap_parts.h"
 #include "alloc/private_pool.h"
@@ -31,6 +32,7 @@ void cca_heap_init(struct cca_heap *heap, struct cca_allocator *allocator, int o
     cca_list_init(&heap->idle_use_events);
     cca_list_init(&heap->deferred);
     cca_private_pools_init(heap);
+    cca_captures_init(heap);
     cca_pool_init(&heap->block_records, sizeof(struct cca_block));
     cca_pool_init(&heap->segment_records, sizeof(struct cca_segment));
     cca_pool_init(&heap->fence_records, sizeof(struct cca_fence));
@@ -57,6 +59,7 @@ void cca_heap_fini(struct cca_heap *heap)
     cca_pool_fini(&heap->use_queue_records);
     cca_pool_fini(&heap->private_pool_records);
     cca_pool_fini(&heap->route_records);
+    cca_captures_fini(heap);
 }
 
 struct cca_event cca_heap_event(enum cca_event_kind kind, const struct cca_request *request,

@@ -26,6 +26,8 @@ struct cca_stream_use {
     cca_key stream;
     cca_key freed_on; /* the first of a block whose free was put off: the key of the free */
     bool in_capture;  /* first recorded while a capture was open, of a private pool's block */
+    struct cca_free_markers
+        *markers; /* the first of a block whose free was put off: alloc/capture.h */
 };
 
 enum cca_heap_state {
@@ -73,7 +75,9 @@ struct cca_heap {
     /* Private pools: see private_pool.h. */
     struct cca_list private_pools;
     struct cca_list routes;
-    unsigned captures; /* routes of captures */
+    unsigned captures;             /* routes of captures */
+    struct cca_list capture_views; /* what streams under capture wait for: see capture.h */
+    struct cca_pool capture_view_records, marker_records;
     struct cca_pool private_pool_records, route_records;
 
     uint64_t frees; /* counts completed frees: the order of freed_seq */

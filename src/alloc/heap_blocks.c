@@ -100,7 +100,7 @@ struct cca_block *cca_heap_borrow(struct cca_heap *heap, const struct cca_policy
     CCA_LIST_EACH (link, &heap->private_pools) {
         struct cca_private_pool *lender = CCA_LIST_ENTRY(link, struct cca_private_pool, link);
         struct cca_block_pool *pool = &lender->pools[cca_policy_is_small(rounded)];
-        struct cca_block *block = lender->use_on_oom
+        struct cca_block *block = lender->use_on_oom && !lender->is_graphs
                                       ? take_from(heap, pool, policy, request, rounded, now_ns)
                                       : NULL;
         if (block != NULL) {

@@ -224,6 +224,16 @@ static bool is_over_limit(const struct cca_heap *heap, size_t bytes)
     return bytes > heap->limit_bytes || heap->reserved_bytes > heap->limit_bytes - bytes;
 }
 
+typedef struct cca_status (*mem_alloc_fn)(void *self, size_t bytes, uint64_t *addr_out);
+
+/* Graph memory is legal to ask for in a capture, and a caller that captures says so. */
+static mem_alloc_fn mem_alloc_of(const struct cca_heap *heap, const struct cca_request *request)
+{
+    const struct cca_device_ops *ops = heap->device.ops;
+    return request->api == CCA_API_OWN && ops->mem_alloc_relaxed != NULL ? ops->mem_alloc_relaxed
+                                                                         : ops->mem_alloc;
+}
+
 /* One driver allocation of `bytes`. CCA_NO_MEMORY also when the limit forbids it. */
 static struct cca_status grow_by(struct cca_heap *heap, const struct cca_request *request,
                                  size_t rounded, size_t bytes, struct cca_block **block_out)
@@ -247,7 +257,7 @@ static struct cca_status grow_by(struct cca_heap *heap, const struct cca_request
     heap->in_flight_bytes += bytes;
     int depth = cca_heap_step_out(heap);
     if (cca_device_call_begin(heap)) {
-        status = heap->device.ops->mem_alloc(heap->device.self, bytes, &growth.addr);
+        status = mem_alloc_of(heap, request)(heap->device.self, bytes, &growth.addr);
         cca_device_call_end(heap);
     }
     cca_heap_step_in(heap, depth);

@@ -4,6 +4,7 @@
 #include "alloc/allocator.h"
 
 #include "alloc/allocator_internal.h"
+#include "alloc/capture.h"
 #include "alloc/fence.h"
 #include "alloc/ladder.h"
 #include "alloc/stream_use.h"
@@ -62,10 +63,19 @@ void cca_allocator_record_stream(struct cca_allocator *allocator, uint64_t addr,
 {
     struct cca_block *block = cca_ptrmap_find(&allocator->blocks, addr);
     struct cca_heap *heap = lock_heap_of(block, addr);
-    if (heap != NULL) {
-        cca_stream_use_record(heap, block, stream);
-        cca_lock_drop(&heap->lock);
+    if (heap == NULL) {
+        return;
     }
+    /* Only graph memory: other blocks may be used by work that runs while another stream is being
+     * captured. */
+    bool in_capture = heap->captures > 0 && block->segment->pool != NULL;
+    if (in_capture) {
+        in_capture = cca_capture_takes_part(heap, stream);
+    }
+    if (block->addr == addr && block->state == CCA_BLOCK_LIVE) {
+        cca_stream_use_record(heap, block, stream, in_capture);
+    }
+    cca_lock_drop(&heap->lock);
 }
 
 void cca_allocator_stream_ends(struct cca_allocator *allocator, struct cca_heap *heap,

@@ -4,16 +4,10 @@
 #include <errno.h>
 
 #include "alloc/allocator_internal.h"
+#include "alloc/capture.h"
 #include "alloc/stream_use.h"
 #include "alloc/verify.h"
 #include "base/check.h"
-
-/* While it is open, requests that it takes go to its pool. */
-struct cca_route {
-    struct cca_list link; /* in heap->routes, oldest first */
-    struct cca_private_pool *pool;
-    struct cca_pool_scope scope;
-};
 
 void cca_private_pools_init(struct cca_heap *heap)
 {
@@ -52,8 +46,16 @@ static struct cca_route *find_route(struct cca_heap *heap, struct cca_pool_id id
 
 static bool takes(const struct cca_route *route, const struct cca_request *request)
 {
-    return route->scope.kind == CCA_SCOPE_THREAD ? request->thread == route->scope.thread
-                                                 : request->key == route->scope.stream;
+    switch (route->scope.kind) {
+    case CCA_SCOPE_THREAD: return request->thread == route->scope.thread;
+    case CCA_SCOPE_CAPTURE:
+        if (request->capture != 0 && request->capture == route->capture) {
+            return true;
+        }
+        break;
+    case CCA_SCOPE_STREAM: break;
+    }
+    return request->key == route->scope.stream;
 }
 
 struct cca_private_pool *cca_private_pool_route(struct cca_heap *heap,
@@ -106,6 +108,7 @@ static void close_route(struct cca_heap *heap, struct cca_route *route)
 {
     CCA_ASSERT(route->scope.kind != CCA_SCOPE_CAPTURE || heap->captures > 0);
     heap->captures -= route->scope.kind == CCA_SCOPE_CAPTURE;
+    cca_capture_ends(heap, route->capture);
     cca_list_remove(&route->link);
     cca_pool_give(&heap->route_records, route);
 }
@@ -177,6 +180,7 @@ static int open_route(struct cca_heap *heap, struct cca_pool_id id,
     route->pool = pool;
     route->scope = *scope;
     heap->captures += scope->kind == CCA_SCOPE_CAPTURE;
+    pool->is_graphs |= scope->kind == CCA_SCOPE_CAPTURE;
     cca_list_push_back(&heap->routes, &route->link);
     return 0;
 }
@@ -201,6 +205,7 @@ int cca_allocator_pool_end(struct cca_allocator *allocator, struct cca_heap *hea
     cca_lock_take(&heap->lock);
     struct cca_route *route = find_route(heap, id);
     if (route != NULL) {
+        cca_stream_use_capture_ends(heap, route->pool);
         close_route(heap, route);
         if (heap->captures == 0) {
             cca_stream_use_captures_over(heap);

@@ -18,6 +18,15 @@ struct cca_private_pool {
     unsigned holders; /* allocations under way in it */
     uint16_t number;  /* in events */
     bool use_on_oom, no_split;
+    bool is_graphs; /* a capture was opened on it: graphs use what is free in it, too */
+};
+
+/* While it is open, requests that it takes go to its pool. */
+struct cca_route {
+    struct cca_list link; /* in heap->routes, oldest first */
+    struct cca_private_pool *pool;
+    struct cca_pool_scope scope;
+    uint64_t capture; /* CCA_SCOPE_CAPTURE: its id, once it is known */
 };
 
 void cca_private_pools_init(struct cca_heap *heap);

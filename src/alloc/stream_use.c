@@ -2,12 +2,14 @@
 #include "alloc/stream_use.h"
 
 #include "alloc/allocator_internal.h"
+#include "alloc/capture.h"
 #include "alloc/device_call.h"
 #include "alloc/fence.h"
 #include "base/check.h"
 #include "base/clock.h"
 
-void cca_stream_use_record(struct cca_heap *heap, struct cca_block *block, cca_key stream)
+void cca_stream_use_record(struct cca_heap *heap, struct cca_block *block, cca_key stream,
+                           bool in_capture)
 {
     CCA_ASSERT(block->state == CCA_BLOCK_LIVE);
     if (stream == block->key || block->uses == &heap->used_everywhere) {
@@ -15,6 +17,7 @@ void cca_stream_use_record(struct cca_heap *heap, struct cca_block *block, cca_k
     }
     for (struct cca_stream_use *use = block->uses; use != NULL; use = use->next) {
         if (use->stream == stream) {
+            use->in_capture &= in_capture;
             return;
         }
     }
@@ -25,9 +28,7 @@ void cca_stream_use_record(struct cca_heap *heap, struct cca_block *block, cca_k
         return;
     }
     use->stream = stream;
-    /* Only graph memory: other blocks may be used by work that runs while another stream is being
-     * captured. */
-    use->in_capture = heap->captures > 0 && block->segment->pool != NULL;
+    use->in_capture = in_capture;
     use->next = block->uses;
     block->uses = use;
 }
@@ -216,13 +217,33 @@ bool cca_stream_use_defer(struct cca_heap *heap, struct cca_block *block,
 }
 
 void cca_stream_use_put_off(struct cca_heap *heap, struct cca_block *block,
-                            struct cca_stream_use *uses, cca_key key)
+                            struct cca_stream_use *uses, cca_key key,
+                            struct cca_free_markers *markers)
 {
     if (uses != &heap->used_everywhere) {
         uses->freed_on = key;
+        uses->markers = markers;
     }
     block->uses = uses;
     cca_list_push_back(&heap->deferred, &block->wait);
+}
+
+/* Off the list, with its uses, which have no markers any more. */
+static struct cca_stream_use *undefer(struct cca_heap *heap, struct cca_block *block)
+{
+    struct cca_stream_use *uses = block->uses;
+    cca_list_remove(&block->wait);
+    block->uses = NULL;
+    if (uses != &heap->used_everywhere) {
+        cca_capture_unmark(heap, uses->markers);
+        uses->markers = NULL;
+    }
+    return uses;
+}
+
+void cca_stream_use_take_back(struct cca_heap *heap, struct cca_block *block)
+{
+    cca_stream_use_drop(heap, undefer(heap, block));
 }
 
 /* Drops the uses that were recorded only inside a capture. */
@@ -246,16 +267,34 @@ static struct cca_stream_use *without_captured(struct cca_heap *heap, struct cca
     return kept;
 }
 
+static bool is_used_outside(const struct cca_heap *heap, const struct cca_stream_use *uses)
+{
+    while (uses != NULL && uses != &heap->used_everywhere && uses->in_capture) {
+        uses = uses->next;
+    }
+    return uses != NULL;
+}
+
+void cca_stream_use_capture_ends(struct cca_heap *heap, const struct cca_private_pool *pool)
+{
+    CCA_LIST_EACH (link, &heap->deferred) {
+        struct cca_block *block = CCA_LIST_ENTRY(link, struct cca_block, wait);
+        if (block->segment->pool == pool && !is_used_outside(heap, block->uses)) {
+            cca_key key = block->uses->freed_on;
+            cca_stream_use_take_back(heap, block);
+            cca_heap_complete_free(heap, block, key, cca_clock_ns());
+        }
+    }
+}
+
 void cca_stream_use_captures_over(struct cca_heap *heap)
 {
     uint64_t generation = heap->generation;
     while (heap->generation == generation && heap->captures == 0 && heap->state == CCA_HEAP_UP &&
            !cca_list_is_empty(&heap->deferred)) {
         struct cca_block *block = CCA_LIST_ENTRY(heap->deferred.next, struct cca_block, wait);
-        struct cca_stream_use *uses = block->uses;
+        struct cca_stream_use *uses = undefer(heap, block);
         cca_key key = uses == &heap->used_everywhere ? CCA_KEY_READY : uses->freed_on;
-        cca_list_remove(&block->wait);
-        block->uses = NULL;
         if (!cca_stream_use_defer(heap, block, without_captured(heap, uses), key)) {
             cca_heap_complete_free(heap, block, key, cca_clock_ns());
         }
@@ -352,9 +391,7 @@ void cca_stream_use_drop_all(struct cca_heap *heap)
     }
     forget(heap, &heap->idle_use_events);
     CCA_LIST_EACH (link, &heap->deferred) {
-        struct cca_block *block = CCA_LIST_ENTRY(link, struct cca_block, wait);
-        cca_stream_use_drop(heap, block->uses);
-        cca_list_remove(link);
+        cca_stream_use_take_back(heap, CCA_LIST_ENTRY(link, struct cca_block, wait));
     }
     heap->is_polling_uses = false;
 }

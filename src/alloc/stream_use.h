@@ -27,9 +27,10 @@ struct cca_use_queue {
     cca_key stream;
 };
 
-/* The LIVE block is used on `stream`. Its own stream and repetitions change nothing. Without memory
- * to note it the block counts as used everywhere. */
-void cca_stream_use_record(struct cca_heap *heap, struct cca_block *block, cca_key stream);
+/* The LIVE block is used on `stream`, by work that becomes part of a graph or not. Its own stream
+ * and repetitions change nothing. Without memory to note it the block counts as used everywhere. */
+void cca_stream_use_record(struct cca_heap *heap, struct cca_block *block, cca_key stream,
+                           bool in_capture);
 
 /* Takes the uses off a LIVE block; NULL when there are none. They go to defer or drop. */
 struct cca_stream_use *cca_stream_use_detach(struct cca_block *block);
@@ -41,9 +42,19 @@ void cca_stream_use_drop(struct cca_heap *heap, struct cca_stream_use *uses);
 bool cca_stream_use_defer(struct cca_heap *heap, struct cca_block *block,
                           struct cca_stream_use *uses, cca_key key) CCA_MUST_CHECK;
 
-/* The same while a capture is open: puts the free off to its end. `uses` is not NULL. */
+/* The same while a capture is open: puts the free off to its end, or until work captured on the
+ * block's own stream is known to come after all uses (capture.h). `uses` is not NULL. */
+struct cca_free_markers;
 void cca_stream_use_put_off(struct cca_heap *heap, struct cca_block *block,
-                            struct cca_stream_use *uses, cca_key key);
+                            struct cca_stream_use *uses, cca_key key,
+                            struct cca_free_markers *markers);
+
+/* A block whose free was put off is that no longer, and has no uses any more. */
+void cca_stream_use_take_back(struct cca_heap *heap, struct cca_block *block);
+
+/* The capture of this pool is over, others may be open: its blocks that were used by captured work
+ * alone are free. */
+void cca_stream_use_capture_ends(struct cca_heap *heap, const struct cca_private_pool *pool);
 
 /* No capture is open any more: the frees that were put off go on. Uses of a private pool's blocks
  * that were recorded only inside a capture are over with it, as those streams have joined it. */

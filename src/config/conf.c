@@ -115,6 +115,11 @@ static enum outcome set_oom_reject(struct cca_config *config, const char *value)
     return read_bool(value, &config->oom_reject);
 }
 
+static enum outcome set_capture_reuse(struct cca_config *config, const char *value)
+{
+    return read_bool(value, &config->graph_capture_reuse);
+}
+
 /* The lock is never held during a driver allocation. */
 static enum outcome accept_bool(struct cca_config *config, const char *value)
 {
@@ -162,7 +167,7 @@ static const struct key {
     {"release_lock_on_cudamalloc", accept_bool, NULL},
     {"backend", set_backend, NULL},
     {"expandable_segments", later_if_true, NULL},
-    {"graph_capture_record_stream_reuse", later_if_true, NULL},
+    {"graph_capture_record_stream_reuse", set_capture_reuse, NULL},
     {"expandable_segments_reserve", later, NULL},
     {"expandable_segments_reserve_by_class", later, NULL},
 };

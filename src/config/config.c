@@ -78,21 +78,10 @@ static const struct cca_config defaults = {
 
 /* Announced variables. A name that has a row is found there first. */
 static const char *const announced[] = {
-    "CCA_EXPANDABLE_SEGMENTS",
-    "CCA_TRIM_IDLE_MS",
-    "CCA_GRAPH_CAPTURE_REUSE",
-    "CCA_IPC",
-    "CCA_PINNED",
-    "CCA_RECORD_PINNED",
-    "CCA_SKIP_ACTIONS",
-    "CCA_PIN_MODULES",
-    "CCA_DUMP_SIGNAL_FORCE",
-    "CCA_CONTROL_SIGNAL",
-    "CCA_DUMP_LAST",
-    "CCA_DUMP_ARGS",
-    "CCA_METRICS_FILE",
-    "CCA_METRICS_INTERVAL",
-    "CCA_LOG_FILE",
+    "CCA_EXPANDABLE_SEGMENTS", "CCA_TRIM_IDLE_MS", "CCA_IPC",         "CCA_PINNED",
+    "CCA_RECORD_PINNED",       "CCA_SKIP_ACTIONS", "CCA_PIN_MODULES", "CCA_DUMP_SIGNAL_FORCE",
+    "CCA_CONTROL_SIGNAL",      "CCA_DUMP_LAST",    "CCA_DUMP_ARGS",   "CCA_METRICS_FILE",
+    "CCA_METRICS_INTERVAL",    "CCA_LOG_FILE",
 };
 
 /* Room for a name, and for the remarks of a complaint. */

@@ -70,11 +70,11 @@ static CUresult enter_context(struct scope *scope, const struct cca_cuda_context
     return enter(scope, self->table, self->ctx, need, mode);
 }
 
-static struct cca_status mem_alloc(void *self_, size_t bytes, uint64_t *addr_out)
+static struct cca_status grow(const struct cca_cuda_context *self, enum capture_mode mode,
+                              size_t bytes, uint64_t *addr_out)
 {
-    const struct cca_cuda_context *self = self_;
     struct scope scope;
-    CUresult result = enter_context(&scope, self, NEED_THIS, MODE_OF_CALLER);
+    CUresult result = enter_context(&scope, self, NEED_THIS, mode);
     if (result == CUDA_SUCCESS) {
         CUdeviceptr addr = 0;
         result = self->table->mem_alloc(&addr, bytes);
@@ -84,6 +84,16 @@ static struct cca_status mem_alloc(void *self_, size_t bytes, uint64_t *addr_out
         leave(&scope);
     }
     return cca_cuda_status((int)result);
+}
+
+static struct cca_status mem_alloc(void *self, size_t bytes, uint64_t *addr_out)
+{
+    return grow(self, MODE_OF_CALLER, bytes, addr_out);
+}
+
+static struct cca_status mem_alloc_relaxed(void *self, size_t bytes, uint64_t *addr_out)
+{
+    return grow(self, MODE_RELAXED, bytes, addr_out);
 }
 
 static struct cca_status mem_free(void *self_, uint64_t addr)
@@ -194,6 +204,7 @@ static struct cca_status synchronize(void *self_)
 
 static const struct cca_device_ops ops = {
     .mem_alloc = mem_alloc,
+    .mem_alloc_relaxed = mem_alloc_relaxed,
     .mem_free = mem_free,
     .mem_info = mem_info,
     .event_create = event_create,

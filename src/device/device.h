@@ -40,9 +40,20 @@ typedef uint64_t cca_device_event;
 /* How a stream is told apart: never recycled, unlike handles. */
 typedef uint64_t cca_stream_id;
 
+/* What has been captured on a stream: the capture that it takes part in, and the nodes that
+ * whatever comes next on it will depend on. */
+enum { CCA_TERMINALS_MAX = 16 };
+struct cca_capture_info {
+    uint64_t id;           /* of the capture; 0: the stream is not being captured */
+    size_t terminal_count; /* above CCA_TERMINALS_MAX: too many, none is named */
+    uint64_t terminals[CCA_TERMINALS_MAX];
+};
+
 struct cca_device_ops {
     /* Memory of exactly `bytes`. Never waits for running work on current drivers. */
     struct cca_status (*mem_alloc)(void *self, size_t bytes, uint64_t *addr_out);
+    /* The same where the thread's capture mode would forbid it. NULL: as mem_alloc. */
+    struct cca_status (*mem_alloc_relaxed)(void *self, size_t bytes, uint64_t *addr_out);
     /* Gives memory back. May wait for the whole device. Every use of it must be over. */
     struct cca_status (*mem_free)(void *self, uint64_t addr);
     struct cca_status (*mem_info)(void *self, size_t *free_bytes_out, size_t *total_bytes_out);
@@ -62,6 +73,13 @@ struct cca_device_ops {
     struct cca_status (*event_wait)(void *self, cca_device_event event);
     /* Waits for everything submitted to the context. */
     struct cca_status (*synchronize)(void *self);
+
+    /* What a stream has captured, and the nodes that a node of that graph depends on: the first
+     * `max` of *count_out. NULL or CCA_UNSUPPORTED where the driver or the stream does not tell. */
+    struct cca_status (*capture_info)(void *self, cca_stream_id stream,
+                                      struct cca_capture_info *info_out);
+    struct cca_status (*node_dependencies)(void *self, uint64_t node, uint64_t *nodes_out,
+                                           size_t max, size_t *count_out);
 };
 
 /* One context of one device. */

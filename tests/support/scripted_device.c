@@ -183,6 +183,70 @@ static struct cca_status synchronize(void *self)
     return status(CCA_OK);
 }
 
+static struct cca_status capture_info(void *self, cca_stream_id stream,
+                                      struct cca_capture_info *info_out)
+{
+    struct scripted_device *script = self;
+    if (!script->tells_captures) {
+        return status(CCA_UNSUPPORTED);
+    }
+    pthread_mutex_lock(&script->mutex);
+    script->capture_queries++;
+    *info_out = script->streams[slot_of(script, stream)].capture;
+    pthread_mutex_unlock(&script->mutex);
+    return status(CCA_OK);
+}
+
+static struct cca_status node_dependencies(void *self, uint64_t node, uint64_t *nodes_out,
+                                           size_t max, size_t *count_out)
+{
+    struct scripted_device *script = self;
+    pthread_mutex_lock(&script->mutex);
+    const struct cca_capture_info *info = &script->nodes[node - 1];
+    script->node_queries++;
+    *count_out = info->terminal_count;
+    for (size_t i = 0; i < info->terminal_count && i < max; i++) {
+        nodes_out[i] = info->terminals[i];
+    }
+    pthread_mutex_unlock(&script->mutex);
+    return status(CCA_OK);
+}
+
+void scripted_capture(struct scripted_device *script, uint64_t stream, uint64_t id)
+{
+    script->tells_captures = true;
+    script->streams[slot_of(script, stream)].capture = (struct cca_capture_info){.id = id};
+}
+
+uint64_t scripted_node(struct scripted_device *script, uint64_t stream)
+{
+    struct cca_capture_info *info = &script->streams[slot_of(script, stream)].capture;
+    script->nodes[script->node_count++] = *info;
+    info->terminal_count = 1;
+    info->terminals[0] = script->node_count;
+    return script->node_count;
+}
+
+void scripted_join(struct scripted_device *script, uint64_t stream, uint64_t other)
+{
+    struct cca_capture_info *to = &script->streams[slot_of(script, stream)].capture;
+    const struct cca_capture_info *from = &script->streams[slot_of(script, other)].capture;
+    to->id = from->id;
+    for (size_t i = 0; i < from->terminal_count; i++) {
+        if (to->terminal_count < CCA_TERMINALS_MAX) {
+            to->terminals[to->terminal_count] = from->terminals[i];
+        }
+        to->terminal_count++;
+    }
+}
+
+void scripted_set_terminal(struct scripted_device *script, uint64_t stream, uint64_t node)
+{
+    struct cca_capture_info *info = &script->streams[slot_of(script, stream)].capture;
+    info->terminal_count = 1;
+    info->terminals[0] = node;
+}
+
 static const struct cca_device_ops ops = {
     .mem_alloc = mem_alloc,
     .mem_free = mem_free,
@@ -194,6 +258,8 @@ static const struct cca_device_ops ops = {
     .event_query = event_query,
     .event_wait = event_wait,
     .synchronize = synchronize,
+    .capture_info = capture_info,
+    .node_dependencies = node_dependencies,
 };
 
 void scripted_device_init(struct scripted_device *script, uint64_t memory_bytes)

@@ -10,7 +10,12 @@
 
 #include "device/device.h"
 
-enum { SCRIPTED_EVENTS_MAX = 4096, SCRIPTED_ALLOCS_MAX = 1 << 16, SCRIPTED_STREAMS_MAX = 16 };
+enum {
+    SCRIPTED_EVENTS_MAX = 4096,
+    SCRIPTED_ALLOCS_MAX = 1 << 16,
+    SCRIPTED_STREAMS_MAX = 16,
+    SCRIPTED_NODES_MAX = 4096
+};
 
 #define SCRIPTED_BASE 0x700000000000ull
 
@@ -28,7 +33,13 @@ struct scripted_device {
     unsigned event_lines[SCRIPTED_EVENTS_MAX];
     struct {
         uint64_t id, recorded, done;
+        struct cca_capture_info capture;
     } streams[SCRIPTED_STREAMS_MAX];
+    /* The graphs under capture: node n is nodes[n - 1], and depends on what its stream's terminals
+     * were. Not told of unless a capture was scripted. */
+    bool tells_captures;
+    struct cca_capture_info nodes[SCRIPTED_NODES_MAX];
+    unsigned node_count, node_queries, capture_queries;
     unsigned stream_count;
     unsigned event_count;
     /* Fail the n-th call from now on (1 = the next) of a kind, once; 0 = none. */
@@ -50,6 +61,15 @@ struct cca_device scripted_device(struct scripted_device *script, int ordinal);
 /* The program submits work; the device finishes all of it. */
 void scripted_submit(struct scripted_device *script);
 void scripted_finish(struct scripted_device *script);
+
+/* A stream begins to be captured, or with id 0 no longer is. */
+void scripted_capture(struct scripted_device *script, uint64_t stream, uint64_t id);
+/* It captures one node, the number of which is returned. */
+uint64_t scripted_node(struct scripted_device *script, uint64_t stream);
+/* It waits for what `other` has captured so far, and so takes part in that capture. */
+void scripted_join(struct scripted_device *script, uint64_t stream, uint64_t other);
+/* The program says itself what comes next on the stream depends on. */
+void scripted_set_terminal(struct scripted_device *script, uint64_t stream, uint64_t node);
 
 /* One stream finishes what was recorded on it so far; or every stream does. */
 void scripted_advance(struct scripted_device *script, uint64_t stream);

@@ -105,11 +105,20 @@ static void wrong_items_are_left_out_and_the_others_count(void **state)
     }
 }
 
+static void reuse_in_captures_is_a_word_of_the_grammar(void **state)
+{
+    (void)state;
+    assert_int_equal(apply_fresh("graph_capture_record_stream_reuse:True"), 0);
+    assert_int_equal(said.count, 0);
+    assert_true(config.graph_capture_reuse);
+    assert_int_equal(apply_fresh("graph_capture_record_stream_reuse:1"), -EINVAL);
+}
+
 static void keys_of_later_versions_are_no_error(void **state)
 {
     static const char *const later[] = {"pinned_use_background_threads:True",
                                         "pinned_num_register_threads:4", "expandable_segments:True",
-                                        "graph_capture_record_stream_reuse:True",
+                                        "expandable_segments_reserve:40G",
                                         "expandable_segments_reserve_by_class:[a:1,b:2]"};
     (void)state;
     for (size_t i = 0; i < CCA_ARRAY_LEN(later); i++) {
@@ -242,6 +251,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_key_arrives_in_its_field),
     cmocka_unit_test(the_large_segment_is_read_before_all_others),
     cmocka_unit_test(wrong_items_are_left_out_and_the_others_count),
+    cmocka_unit_test(reuse_in_captures_is_a_word_of_the_grammar),
     cmocka_unit_test(keys_of_later_versions_are_no_error),
     cmocka_unit_test(a_new_string_resets_what_pytorch_resets_and_keeps_the_rest),
     cmocka_unit_test(sizes_that_do_not_fit_are_unlimited),
