@@ -95,6 +95,7 @@ static const struct {
     {"CCA_CACHE_LIMIT", "unlimited", "0", "0", "few", "not understood, using unlimited"},
     {"CCA_OOM_REJECT", "0", "1", "1", "no way", "not understood, using 0"},
     {"CCA_OOM_WAIT_MS", "1000", "0", "0", "600001", "out of range (0 to 600000), using 1000"},
+    {"CCA_GRAPH_CAPTURE_REUSE", "0", "yes", "1", "maybe", "not understood, using 0"},
     {"CCA_MEM_GET_INFO", "adjusted", "raw", "raw", "cooked", "not understood, using adjusted"},
     {"CCA_HISTORY", "all", "state", "state", "some", "not understood, using all"},
     {"CCA_CONTEXT", "alloc", "none", "none", "free", "not understood, using alloc"},
@@ -187,10 +188,10 @@ static void good_values_arrive_in_their_fields(void **state)
     (void)state;
     READ("CCA_MODE=count", "CCA_FREE_SYNC=fence", "CCA_PENDING_MAX=4096", "CCA_ASYNC=forward",
          "CCA_MAX_SPLIT_SIZE=32M", "CCA_MEMORY_LIMIT=1G", "CCA_OOM_WAIT_MS=5",
-         "CCA_MEM_GET_INFO=raw", "CCA_HISTORY=off", "CCA_CONTEXT=all", "CCA_MAX_ENTRIES=7",
-         "CCA_STACK_DEPTH=9", "CCA_UNWINDER=none", "CCA_DUMP_SIGNAL=none", "CCA_DUMP_ON=oom",
-         "CCA_DUMP_FILE=x", "CCA_DUMP_FORMAT=json", "CCA_SYMBOLIZE=none", "CCA_LOG_LEVEL=info",
-         "CCA_SUMMARY=0", "CCA_VERIFY=1", "CCA_MAX_NON_SPLIT_ROUNDING=33M",
+         "CCA_MEM_GET_INFO=raw", "CCA_GRAPH_CAPTURE_REUSE=1", "CCA_HISTORY=off", "CCA_CONTEXT=all",
+         "CCA_MAX_ENTRIES=7", "CCA_STACK_DEPTH=9", "CCA_UNWINDER=none", "CCA_DUMP_SIGNAL=none",
+         "CCA_DUMP_ON=oom", "CCA_DUMP_FILE=x", "CCA_DUMP_FORMAT=json", "CCA_SYMBOLIZE=none",
+         "CCA_LOG_LEVEL=info", "CCA_SUMMARY=0", "CCA_VERIFY=1", "CCA_MAX_NON_SPLIT_ROUNDING=33M",
          "CCA_ROUNDUP_POWER2_DIVISIONS=4", "CCA_GARBAGE_COLLECTION_THRESHOLD=.25",
          "CCA_LARGE_SEGMENT_SIZE=32M", "CCA_MEMORY_FRACTION=0.5", "CCA_CACHE_LIMIT=64M",
          "CCA_OOM_REJECT=1");
@@ -210,6 +211,7 @@ static void good_values_arrive_in_their_fields(void **state)
     assert_int_equal(config.memory_limit, 1 << 30);
     assert_int_equal(config.oom_wait_ms, 5);
     assert_int_equal(config.mem_get_info, CCA_INFO_RAW);
+    assert_true(config.graph_capture_reuse);
     assert_int_equal(config.history, CCA_HISTORY_OFF);
     assert_int_equal(config.context, CCA_CONTEXT_ALL);
     assert_int_equal(config.max_entries, 7);
