@@ -1,151 +1,209 @@
 # SPDX-License-Identifier: MIT
-"""What a snapshot suggests doing: a few sentences, each with its evidence, the gravest first."""
-from . import stacks
-from .snapshot import integer
+"""What a snapshot suggests doing: a finding, the option to set, and the evidence; gravest first."""
+from . import stacks, variables
+from .fragments import CRUMBS
+from .records import integer
 from .text import clean, counted, duration, number, percent, size
 
 MOST_HINTS = 3
 MIB = 1 << 20
 FREE_WORTH_A_WORD = 16 * MIB      # less free memory than this is no trouble
 CRUMBLED = 0.5                    # fragmentation from which on it is named
+STAIRCASE_RATIO = 1.5             # reserved over live, each at its peak
 HOARD_SHARE = 0.5                 # idle share of the reserved memory
 HOARD_BYTES = 256 * MIB
-GROWTH_EVENTS = 64                # fewer events show no trend
-GROWTH_BYTES = MIB
-GROWTH_SHARE = 0.25
 FEW_HITS = 0.5
 ENOUGH_ALLOCS = 1000
 WAIT_SHARE = 0.05
+WAIT_US = 50000
+LEAST_SPLIT = 21 * MIB            # blocks below the large segment size are always split
+
+
+class Hint:
+    """One finding. `option` is NAME=VALUE to set, or empty."""
+
+    def __init__(self, rank, finding, evidence, option=''):
+        self.rank, self.finding, self.evidence, self.option = rank, finding, evidence, option
+
+    def sentence(self):
+        text = '%s: %s' % (self.finding, self.evidence)
+        return text + ('. Try %s' % self.option if self.option else '')
+
+    def data(self):
+        return {'finding': self.finding, 'evidence': self.evidence, 'set': self.option or None}
 
 
 def hints(snapshot, summaries):
-    """At most three sentences."""
+    """At most three Hints."""
     found = []
     is_several = sum(1 for summary in summaries if not summary.is_unused) > 1
     for summary in summaries:
-        trace = snapshot.traces[summary.device] if summary.device < len(snapshot.traces) else []
-        prefix = 'device %d: ' % summary.device if is_several else ''
         for rule in (out_of_memory, fragmented, growing, hoarding, few_hits):
-            sentence = rule(summary, trace, snapshot)
-            if sentence:
-                found.append((RANK[rule], prefix + sentence))
-    for rank, rule in ((2, leaked), (4, waited), (6, passed), (7, lost)):
-        sentence = rule(snapshot, summaries)
-        if sentence:
-            found.append((rank, sentence))
-    return [sentence for _, sentence in sorted(found, key=lambda item: item[0])[:MOST_HINTS]]
+            hint = rule(snapshot, summary)
+            if hint:
+                if is_several:
+                    hint.finding = 'device %d %s' % (summary.device, hint.finding)
+                found.append(hint)
+    found += [hint for hint in (rule(snapshot, summaries) for rule in (leaked, waited, passed,
+                                                                       lost)) if hint]
+    return sorted(found, key=lambda hint: hint.rank)[:MOST_HINTS]
 
 
-def out_of_memory(summary, trace, snapshot):
+def setting(snapshot, name):
+    """The value in force when the snapshot was written; '' where the file does not tell."""
+    settings = snapshot.own.get('settings')
+    value = settings.get(name) if isinstance(settings, dict) else None
+    return str(value) if value is not None else ''
+
+
+def is_default(snapshot, name):
+    """Whether a variable was left alone. A hint that names what is set already helps nobody."""
+    row = variables.known().get(name)
+    return row is not None and setting(snapshot, name) in ('', row.default)
+
+
+def mib(count):
+    """A size for an option: whole MiB, rounded up."""
+    return '%dM' % -(-count // MIB)
+
+
+def out_of_memory(snapshot, summary):
     if not summary.ooms:
         return None
-    text = 'out of memory %s' % ('once' if summary.ooms == 1 else '%s times' % number(summary.ooms))
+    times = 'once' if summary.ooms == 1 else '%s times' % number(summary.ooms)
+    trace = snapshot.history(summary.device).trace
     last = [entry for entry in trace if entry.get('action') == 'oom'][-1:]
+    parts = []
     if last:
-        text += ', last for %s with %s free on the device' % (
-            size(integer(last[0], 'size')), size(integer(last[0], 'device_free')))
+        parts.append('%s the last for %s with %s free on the device' % (
+            times + ',', size(integer(last[0], 'size')), size(integer(last[0], 'device_free'))))
+    else:
+        parts.append(times)
     if summary.cached:
-        text += '; now %s cached, the largest free block %s' % (
-            size(summary.cached), size(summary.largest_free))
-    return text
+        parts.append('now %s cached, the largest free block %s' % (
+            size(summary.cached), size(summary.fragments.largest)))
+    return Hint(0, 'out of memory', '; '.join(parts))
 
 
-def fragmented(summary, trace, snapshot):
-    share = summary.fragmentation
-    if share is None or summary.free_total < FREE_WORTH_A_WORD or share < CRUMBLED:
+def fragmented(snapshot, summary):
+    """Two kinds: crumbs want large blocks kept whole, a staircase wants old segments returned."""
+    fragments = summary.fragments
+    if fragments.score is None or fragments.free < FREE_WORTH_A_WORD or fragments.score < CRUMBLED:
+        return staircase(snapshot, summary)
+    if fragments.free * 10 < summary.reserved:
         return None
-    if summary.free_total * 10 < summary.reserved:
+    if fragments.cause != CRUMBS:
+        return staircase(snapshot, summary)
+    evidence = '%s free in %s, the largest %s' % (
+        size(fragments.free), counted(fragments.blocks, 'block'), size(fragments.largest))
+    evidence += '; %s live in %s hold back the rest' % (
+        size(fragments.holding), counted(fragments.holding_segments, 'segment'))
+    option = ''
+    if is_default(snapshot, 'CCA_MAX_SPLIT_SIZE') and snapshot.is_ours:
+        option = 'CCA_MAX_SPLIT_SIZE=%s, which keeps larger blocks whole' % mib(
+            max(LEAST_SPLIT, largest_request(snapshot, summary)))
+    return Hint(1, 'fragmented', evidence, option)
+
+
+def largest_request(snapshot, summary):
+    """A size that most of the live blocks stay below: the largest of them, at most 512 MiB."""
+    sizes = [integer(block, 'size') for segment in snapshot.segments
+             if integer(segment, 'device') == summary.device for block in segment['blocks']
+             if block.get('state') == 'active_allocated']
+    return min(max(sizes, default=0) + 1, 512 * MIB)
+
+
+def staircase(snapshot, summary):
+    """Segments that were each too small for the next request: reserved is a multiple of live."""
+    ratio = summary.reserved_ratio
+    if ratio is None or ratio < STAIRCASE_RATIO or summary.reserved_peak < HOARD_BYTES:
         return None
-    return ('fragmented: %s free in %s, the largest %s: anything larger needs new memory; '
-            'CCA_MAX_SPLIT_SIZE keeps large blocks whole' % (
-                size(summary.free_total), counted(summary.free_blocks, 'block'),
-                size(summary.largest_free)))
+    evidence = '%s reserved at the peak for %s live, %.1f times as much' % (
+        size(summary.reserved_peak), size(summary.live_peak), ratio)
+    if summary.fragments.whole_segments:
+        evidence += '; %s idle' % counted(summary.fragments.whole_segments, 'whole segment')
+    option = ''
+    for name, value, effect in (
+            ('CCA_EXPANDABLE_SEGMENTS', '1', 'which lets segments grow'),
+            ('CCA_CACHE_LIMIT', mib(max(summary.live_peak or 0, MIB)), 'which bounds what is kept'),
+            ('CCA_GARBAGE_COLLECTION_THRESHOLD', '0.8', 'which returns old segments early')):
+        if snapshot.is_ours and is_default(snapshot, name):
+            option = '%s=%s, %s' % (name, value, effect)
+            break
+    return Hint(1, 'segments too small for what came later', evidence, option)
 
 
-def growing(summary, trace, snapshot):
-    """The least live memory of each quarter of the history rises: something is kept."""
-    levels = live_levels(summary, trace)
-    if len(levels) < GROWTH_EVENTS:
+def growing(snapshot, summary):
+    growth = summary.growth
+    if growth is None:
         return None
-    quarter = len(levels) // 4
-    lows = [min(levels[index * quarter:(index + 1) * quarter]) for index in range(4)]
-    rise = lows[3] - lows[0]
-    if not all(low < high for low, high in zip(lows, lows[1:])) or rise < GROWTH_BYTES:
+    evidence = 'the least live memory rose from %s to %s within the last %s' % (
+        size(max(0, growth.low)), size(growth.high), counted(growth.events, 'event'))
+    if growth.frames:
+        evidence += '; %s of it by %s' % (
+            size(growth.stack_bytes), clean(' < '.join(stacks.chain(growth.frames, 2))))
+    return Hint(2, 'growing', evidence)
+
+
+def hoarding(snapshot, summary):
+    """Whole segments that lie idle: only those can be given back."""
+    idle = summary.fragments.whole
+    if idle < HOARD_BYTES or idle < HOARD_SHARE * summary.reserved or staircase(snapshot, summary):
         return None
-    if rise < GROWTH_SHARE * lows[3]:
-        return None
-    text = 'growing: the least live memory rose from %s to %s within the last %s' % (
-        size(max(0, lows[0])), size(lows[3]), counted(len(levels), 'event'))
-    uses = [use for use in stacks.live_by_stack(snapshot) if summary.device in use.devices]
-    if uses and uses[0].frames:
-        text += '; most is held by %s' % clean(stacks.chain(uses[0].frames, 1)[0])
-    return text
+    evidence = '%s of the %s reserved lie idle (%s); others on the device cannot use them' % (
+        size(idle), size(summary.reserved), percent(idle, summary.reserved))
+    option = ''
+    if snapshot.is_ours and is_default(snapshot, 'CCA_CACHE_LIMIT'):
+        option = 'CCA_CACHE_LIMIT=%s, which bounds what is kept' % mib(summary.reserved // 4)
+    return Hint(3, 'hoarding', evidence, option)
 
 
-def live_levels(summary, trace):
-    """Live bytes before each event, oldest first."""
-    level = summary.live
-    levels = []
-    for entry in reversed(trace):
-        if entry.get('action') == 'alloc':
-            level -= integer(entry, 'size')
-        elif entry.get('action') in ('free_requested', 'free'):
-            level += integer(entry, 'size')
-        else:
-            continue
-        levels.append(level)
-    levels.reverse()
-    return levels
-
-
-def hoarding(summary, trace, snapshot):
-    if summary.cached < HOARD_BYTES or summary.cached < HOARD_SHARE * summary.reserved:
-        return None
-    return 'hoarding: %s of the %s reserved lie idle (%s); others on the device cannot use them' % (
-        size(summary.cached), size(summary.reserved), percent(summary.cached, summary.reserved))
-
-
-def few_hits(summary, trace, snapshot):
+def few_hits(snapshot, summary):
     if summary.allocs is None or summary.allocs < ENOUGH_ALLOCS or summary.hits_are_from_trace:
         return None
     if summary.hits >= FEW_HITS * summary.allocs:
         return None
-    return 'few hits: %s of %s allocations went to the driver' % (
-        number(summary.allocs - summary.hits), number(summary.allocs))
-
-
-RANK = {out_of_memory: 0, fragmented: 1, growing: 2, hoarding: 3, few_hits: 5}
+    option = ''
+    if setting(snapshot, 'CCA_MODE') == 'count':
+        option = 'CCA_MODE=cache'
+    elif setting(snapshot, 'CCA_CACHE_LIMIT') not in ('', 'unlimited'):
+        option = 'a higher CCA_CACHE_LIMIT'
+    return Hint(5, 'few hits', '%s of %s allocations went to the driver' % (
+        number(summary.allocs - summary.hits), number(summary.allocs)), option)
 
 
 def leaked(snapshot, summaries):
     blocks = sum(summary.blocks for summary in summaries)
     if snapshot.own.get('cause') != 'exit' or not blocks:
         return None
-    return 'not freed at exit: %s, %s' % (
-        counted(blocks, 'block'), size(sum(summary.live for summary in summaries)))
+    return Hint(2, 'not freed at exit', '%s, %s: see `cca leaks`' % (
+        counted(blocks, 'block'), size(sum(summary.live for summary in summaries))))
 
 
 def waited(snapshot, summaries):
     wait_us = sum(summary.free_wait_us or 0 for summary in summaries)
     own = snapshot.own
     run_us = integer(own, 'dump_time_us') - integer(own, 'start_time_us')
-    if run_us <= 0 or wait_us < WAIT_SHARE * run_us:
+    if run_us <= 0 or wait_us < max(WAIT_US, WAIT_SHARE * run_us) or setting(
+            snapshot, 'CCA_FREE_SYNC') == 'fence':
         return None
-    return 'frees waited %s of %s (%s): CCA_FREE_SYNC=fence removes the wait, for programs that ' \
-           'synchronise before they read' % (
-               duration(wait_us), duration(run_us), percent(wait_us, run_us))
+    return Hint(4, 'frees waited', '%s of %s (%s)' % (
+        duration(wait_us), duration(run_us), percent(wait_us, run_us)),
+        'CCA_FREE_SYNC=fence, for programs that synchronise before they read results')
 
 
 def passed(snapshot, summaries):
     """An allocation call of which the library served less than it let through."""
     coverage = snapshot.own.get('hook_coverage')
+    if setting(snapshot, 'CCA_MODE') == 'count':
+        return None
     for api, row in sorted(coverage.items()) if isinstance(coverage, dict) else []:
         if not isinstance(api, str) or not isinstance(row, dict):
             continue
         served, through = integer(row, 'served'), integer(row, 'passed')
         if 'lloc' in api and through > served and through >= 10:
-            return '%s: %s of %s calls passed by the library' % (
-                clean(api), number(through), number(max(integer(row, 'seen'), served + through)))
+            return Hint(6, clean(api), '%s of %s calls passed by the library' % (
+                number(through), number(max(integer(row, 'seen'), served + through))))
     return None
 
 
@@ -153,9 +211,10 @@ def lost(snapshot, summaries):
     entries = sum(summary.lost_entries or 0 for summary in summaries)
     if not entries:
         return None
-    return 'the history lost its oldest %s: CCA_MAX_ENTRIES=%s would have kept them' % (
-        counted(entries, 'entry').replace('entrys', 'entries'),
-        rounded_up(entries + sum(summary.events for summary in summaries)))
+    return Hint(7, 'history cut', 'the oldest %s lost' % (
+        'entry is' if entries == 1 else number(entries) + ' entries are'),
+        'CCA_MAX_ENTRIES=%s, which would have kept them' % rounded_up(
+            entries + sum(summary.events for summary in summaries)))
 
 
 def rounded_up(value):

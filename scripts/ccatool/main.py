@@ -4,7 +4,8 @@ import argparse
 import os
 import sys
 
-from . import place, verb_check, verb_dump, verb_run, verb_show
+from . import (place, verb_check, verb_compare, verb_dump, verb_leaks, verb_memory, verb_run,
+               verb_segments, verb_show, verb_stats, verb_trace)
 from .failure import BAD_INPUT, FINE, Failure
 
 VERBS = {
@@ -12,13 +13,19 @@ VERBS = {
     'check': verb_check,
     'dump': verb_dump,
     'show': verb_show,
+    'stats': verb_stats,
+    'trace': verb_trace,
+    'segments': verb_segments,
+    'memory': verb_memory,
+    'compare': verb_compare,
+    'leaks': verb_leaks,
 }
 
 
 def help_text():
     lines = ['usage: cca VERB ...', '',
              'A caching allocator under CUDA programs: run them, look at what they hold.', '']
-    lines += ['  %-8s %s' % (name, verb.HELP) for name, verb in VERBS.items()]
+    lines += ['  %-11s %s' % (name, verb.HELP) for name, verb in VERBS.items()]
     lines += ['', '`cca VERB --help` tells more.',
               'Exit status: 0 fine, 1 a finding, 2 bad usage or input.']
     return '\n'.join(lines)

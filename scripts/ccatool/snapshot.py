@@ -8,6 +8,13 @@ import sys
 
 from . import opcodes, place
 from .failure import Failure, reason
+from .history import History
+from .records import integer, record_list
+from .stack_table import StackTable
+
+
+HEAD = 64                    # bytes by which the kind of a file is told
+MUCH_JSON = 100 * 1000000
 
 
 class Snapshot:
@@ -20,6 +27,29 @@ class Snapshot:
         self.settings = settings
         self.own = own or {}           # the `cca` section
         self.is_ours = own is not None
+        self.stacks = StackTable()
+        self._histories = {}
+
+    def history(self, device):
+        """The History of a device, made once."""
+        if device not in self._histories:
+            peak, stats = self.own_row('peak', device), self.own_row('stats', device)
+            self._histories[device] = History(
+                self, device, integer(peak, 'time_us'),
+                integer(stats, 'allocated_bytes.all.peak', None))
+        return self._histories[device]
+
+    def own_row(self, key, device):
+        """The dict of a device in one of the lists of the `cca` section, or an empty one."""
+        rows = record_list(self.own, key)
+        return rows[device] if 0 <= device < len(rows) else {}
+
+    def devices(self):
+        """The ordinals that the file mentions, ascending."""
+        found = {integer(segment, 'device') for segment in self.segments}
+        count = max(len(self.traces), *(len(record_list(self.own, key))
+                                        for key in ('stats', 'counters')))
+        return sorted(found | set(range(count)))
 
 
 class PlainUnpickler(pickle.Unpickler):
@@ -35,29 +65,41 @@ class PlainUnpickler(pickle.Unpickler):
 def load(path):
     """The Snapshot in a file (`-`: standard input), or a Failure of one line."""
     data = read_bytes(path)
-    start = data[:64].lstrip()[:1]
     try:
-        if not data:
-            raise Failure('empty file')
-        if start in (b'{', b'['):
+        if is_json(data):
+            if len(data) > MUCH_JSON:
+                sys.stderr.write('cca: %s: %d MB of JSON take long and much memory: use the '
+                                 'pickle\n' % (path, len(data) // 1000000))
             return from_data(path, parse_json(data))
-        if data[0] == opcodes.PROTO:
-            return from_data(path, parse_pickle(data))
-        raise Failure('not a snapshot (neither pickle nor JSON)')
+        return from_data(path, parse_pickle(data))
     except Failure as failure:
         raise Failure('%s: %s' % (path, failure.message)) from failure
 
 
+def is_json(data):
+    return data[:HEAD].lstrip()[:1] in (b'{', b'[')
+
+
 def read_bytes(path):
+    """The whole file; a Failure after its first bytes where they are no snapshot's."""
     try:
         if path == '-':
-            return sys.stdin.buffer.read()
+            return read_stream(path, sys.stdin.buffer)
         with open(path, 'rb') as stream:
-            return stream.read()
+            return read_stream(path, stream)
     except OSError as error:
         raise Failure('%s: %s' % (path, reason(error))) from error
     except MemoryError as error:
         raise Failure('%s: too large for the memory of this machine' % path) from error
+
+
+def read_stream(path, stream):
+    head = stream.peek(HEAD)[:HEAD]
+    if not head:
+        raise Failure('%s: empty file' % path)
+    if not is_json(head) and head[0] != opcodes.PROTO:
+        raise Failure('%s: not a snapshot (neither pickle nor JSON)' % path)
+    return stream.read()
 
 
 def parse_json(data):
@@ -73,8 +115,8 @@ def parse_json(data):
 
 def parse_pickle(data):
     try:
-        end = opcodes.scan(data)
-        return PlainUnpickler(io.BytesIO(data[:end])).load()
+        opcodes.scan(data)
+        return PlainUnpickler(io.BytesIO(data)).load()
     except opcodes.BadPickle as error:
         raise Failure(str(error)) from error
     except Exception as error:
@@ -127,22 +169,3 @@ def series(text):
         return None
     major = int(match.group(1))
     return (major, int(match.group(2) or 0)) if major == 0 else (major,)
-
-
-def integer(record, key, default=0):
-    """An integer of a record, or the default where it is missing or something else."""
-    value = record.get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) else default
-
-
-def string(record, key, default=''):
-    value = record.get(key)
-    return value if isinstance(value, str) else default
-
-
-def record_list(record, key):
-    """The dicts of a list in a record; whatever else stands there is left out."""
-    value = record.get(key)
-    if not isinstance(value, (list, tuple)):
-        return []
-    return [item for item in value if isinstance(item, dict)]

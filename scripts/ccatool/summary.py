@@ -4,9 +4,10 @@
 Statistics and counters of the file are taken where it has them; the rest is computed from segments
 and trace, and marked, since a trace knows only what its ring still holds.
 """
-from .snapshot import integer, record_list, string
-
-GROWTH_ACTIONS = ('segment_alloc', 'segment_map')
+from . import history as events
+from .fragments import Fragments
+from .growth import find_growth
+from .records import integer, record_list, string
 
 
 class DeviceSummary:
@@ -15,12 +16,16 @@ class DeviceSummary:
     def __init__(self, device):
         self.device = device
         self.name = ''
-        self.total = self.free_on_device = self.other = None
+        self.total = self.free_on_device = self.other = self.unmanaged = None
         self.live = self.pending = self.reserved = 0
         self.live_peak = self.reserved_peak = None
         self.peak_is_from_trace = False
+        self.peak_is_lost = False       # the trace no longer holds the moment of the peak
+        self.peak_time_us = None
+        self.requested = None
         self.blocks = self.segments = 0
-        self.free_blocks = self.free_total = self.largest_free = 0
+        self.fragments = None
+        self.growth = None
         self.retries = self.ooms = 0
         self.allocs = self.hits = None
         self.hits_are_from_trace = False
@@ -35,11 +40,6 @@ class DeviceSummary:
     def cached(self):
         """Held from the driver and ready for the next allocation."""
         return max(0, self.reserved - self.live - self.pending)
-
-    @property
-    def fragmentation(self):
-        """0: the free memory is one block. Near 1: it is crumbs. None without free memory."""
-        return 1 - self.largest_free / self.free_total if self.free_total else None
 
     @property
     def is_unused(self):
@@ -57,23 +57,26 @@ class DeviceSummary:
             return None
         return self.hits * self.driver_alloc_us // self.driver_allocs
 
+    @property
+    def reserved_ratio(self):
+        """Most memory held from the driver over most memory in use; None where unknown."""
+        return self.reserved_peak / self.live_peak if self.live_peak else None
+
 
 def summaries(snapshot):
     """A DeviceSummary for each device that the file mentions, by ordinal."""
-    stats = record_list(snapshot.own, 'stats')
-    counters = record_list(snapshot.own, 'counters')
-    ordinals = {integer(segment, 'device') for segment in snapshot.segments}
-    ordinals |= set(range(max(len(snapshot.traces), len(stats), len(counters))))
     found = []
-    for device in sorted(ordinals):
+    for device in snapshot.devices():
         summary = DeviceSummary(device)
         from_segments(summary, snapshot)
-        trace = snapshot.traces[device] if 0 <= device < len(snapshot.traces) else []
-        from_trace(summary, trace)
-        if 0 <= device < len(stats) and stats[device]:
-            from_stats(summary, stats[device])
-        if 0 <= device < len(counters) and counters[device]:
-            from_counters(summary, counters[device])
+        from_trace(summary, snapshot.history(device))
+        stats, counters = (snapshot.own_row(key, device) for key in ('stats', 'counters'))
+        if stats:
+            from_stats(summary, stats)
+        if counters:
+            from_counters(summary, counters)
+        summary.fragments = Fragments(snapshot, device)
+        summary.growth = find_growth(snapshot, device)
         found.append(summary)
     for row in record_list(snapshot.own, 'devices'):
         for summary in found:
@@ -83,6 +86,7 @@ def summaries(snapshot):
                 summary.total = integer(row, 'total', None)
                 summary.free_on_device = integer(row, 'free', None)
                 summary.other = integer(row, 'other', None)
+                summary.unmanaged = integer(row, 'unmanaged', None)
     return found
 
 
@@ -98,41 +102,26 @@ def from_segments(summary, snapshot):
             if state == 'active_allocated':
                 summary.live += size
                 summary.blocks += 1
-            elif state in ('active_pending_free', 'active_awaiting_free'):
+            elif state in events.LIVE_STATES:
                 summary.pending += size
-            else:
-                summary.free_blocks += 1
-                summary.free_total += size
-                summary.largest_free = max(summary.largest_free, size)
 
 
-def from_trace(summary, trace):
-    """Peaks and hits as far as the ring goes back: undoes the events from the present."""
-    summary.events = sum(1 for entry in trace if entry.get('action') != 'snapshot')
+def from_trace(summary, history):
+    """Peaks and hits as far as the ring goes back."""
+    kinds = history.kinds
+    summary.events = history.end - kinds.count(events.SNAPSHOT)
     if not summary.events:
         return
-    live, reserved = summary.live, summary.reserved
-    live_peak, reserved_peak = live, reserved
-    allocs = growths = 0
-    for entry in reversed(trace):
-        action, size = entry.get('action'), integer(entry, 'size')
-        if action == 'alloc':
-            allocs += 1
-            live -= size
-        elif action in ('free_requested', 'free'):
-            live += size
-        elif action in GROWTH_ACTIONS:
-            growths += 1
-            reserved -= size
-        elif action in ('segment_free', 'segment_unmap'):
-            reserved += size
-        elif action == 'oom':
-            summary.ooms += 1
-        live_peak, reserved_peak = max(live_peak, live), max(reserved_peak, reserved)
-    summary.live_peak, summary.reserved_peak = live_peak, reserved_peak
+    summary.ooms = kinds.count(events.OOM)
+    summary.live_peak = history.peak_live
+    summary.reserved_peak = max(history.first_reserved, max(history.reserved))
     summary.peak_is_from_trace = True
-    if allocs:
-        summary.allocs, summary.hits = allocs, max(0, allocs - growths)
+    summary.peak_is_lost = history.peak_is_lost
+    if history.peak >= 0:
+        summary.peak_time_us = history.times[history.peak]
+    if history.allocs:
+        growths = kinds.count(events.SEGMENT_ALLOC) + kinds.count(events.SEGMENT_MAP)
+        summary.allocs, summary.hits = history.allocs, max(0, history.allocs - growths)
         summary.hits_are_from_trace = True
 
 
@@ -144,8 +133,9 @@ def from_stats(summary, stats):
     active = value('active_bytes.all.current', summary.live + summary.pending)
     summary.pending = max(0, active - summary.live)
     summary.reserved = value('reserved_bytes.all.current', summary.reserved)
+    summary.requested = value('requested_bytes.all.current', None)
     summary.blocks = value('allocation.all.current', summary.blocks)
-    if 'allocated_bytes.all.peak' in stats:
+    if integer(stats, 'allocated_bytes.all.peak', None) is not None:
         summary.live_peak = value('allocated_bytes.all.peak', summary.live_peak)
         summary.reserved_peak = value('reserved_bytes.all.peak', summary.reserved_peak)
         summary.peak_is_from_trace = False

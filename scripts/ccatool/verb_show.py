@@ -4,14 +4,15 @@ import json
 import os
 import sys
 
-from . import snapshot as snapshots
-from . import stacks
+from . import options, stacks
 from .failure import FINE
+from .fragments import CRUMBS, STAIRCASE
 from .hints import hints
-from .snapshot import integer, string
+from .records import integer, string
 from .summary import summaries
 from .text import (Style, clean, counted, cuda_version, duration, moment, number, percent, progress,
                    shortened, size)
+from .uses import frames_data, uses_by_stack
 
 HELP = 'one screen about a snapshot: what, where, why, totals, top stacks'
 USAGE = '[--json] FILE'
@@ -23,20 +24,24 @@ VALUE_OPTIONS = ()
 
 TOP_STACKS = 5
 STACK_DEPTH = 12
+STACK_INDENT = 52
+RATIO_WORTH_A_WORD = 1.2
+SEGMENTS_WORTH_A_WORD = 64 << 20
 WIDTH = 100
-CAUSES = {'signal': 'on a signal', 'exit': 'at exit', 'oom': 'out of memory', 'api': 'by request'}
+CAUSES = {'signal': 'on a signal', 'exit': 'at exit', 'oom': 'out of memory', 'api': 'by request',
+          'term': 'on SIGTERM', 'abort': 'on an abort', 'interval': 'by the clock'}
 
 
 def add_arguments(parser):
-    parser.add_argument('--json', action='store_true', help='print JSON')
-    parser.add_argument('file', metavar='FILE')
+    options.add_json(parser)
+    options.add_file(parser)
 
 
 def main(args):
-    with progress('reading ' + clean(args.file)):
-        snapshot = snapshots.load(args.file)
+    snapshot = options.load(args.file)
+    with progress('adding up'):
         devices = summaries(snapshot)
-        uses = stacks.live_by_stack(snapshot)
+        uses = uses_by_stack(snapshot)
         advice = hints(snapshot, devices)
     if args.json:
         print(json.dumps(as_data(snapshot, devices, uses, advice), indent=2))
@@ -52,8 +57,8 @@ def as_lines(snapshot, devices, uses, advice, style):
     lines += [''] + stack_lines(uses, devices, style)
     if advice:
         lines += ['', style.strong('hints')]
-        for sentence in advice:
-            lines += wrapped(sentence, '  - ', '    ', style.warn)
+        for hint in advice:
+            lines += wrapped(hint.sentence(), '  - ', '    ', style.warn)
     return lines
 
 
@@ -116,53 +121,88 @@ def device_lines(device, style):
     title = 'device %d' % device.device
     if device.name:
         title += '  ' + clean(device.name)
-    lines = [style.strong(title)]
+    lines = [style.strong('%-15s' % title) + style.faint('%12s %12s' % ('now', 'peak'))
+             if len(title) <= 15 else style.strong(title)]
+    if len(title) > 15:
+        lines.append(style.faint('%27s %12s' % ('now', 'peak')))
     if device.is_partial:
         lines.append(style.warn('  parts are missing: the device was busy at that moment'))
 
-    def row(label, value, remark=''):
-        lines.append(('  %-10s %12s   %s' % (label, value, remark)).rstrip())
+    def row(label, value, peak='', remark=''):
+        lines.append(('  %-12s %12s %12s   %s' % (label, value, peak, remark)).rstrip())
 
-    least = 'at least ' if device.peak_is_from_trace else ''
+    def peak_of(value):
+        return '' if value is None else size(value)
 
-    def peak(value):
-        return '' if value is None else ', peak %s%s' % (least, size(value))
-
-    row('live', size(device.live), 'in %s%s' % (
-        counted(device.blocks, 'block'), peak(device.live_peak)))
-    row('pending', size(device.pending), 'freed, but the device is not done with it'
+    row('live', size(device.live), peak_of(device.live_peak), live_remark(device))
+    row('pending', size(device.pending), '', 'freed, but the device is not done with it'
         if device.pending else '')
-    row('cached', size(device.cached), 'idle, ready for reuse' if device.cached else '')
-    row('reserved', size(device.reserved), 'in %s%s' % (
-        counted(device.segments, 'segment'), peak(device.reserved_peak)))
+    row('cached', size(device.cached), '', 'idle, ready for reuse' if device.cached else '')
+    row('reserved', size(device.reserved), peak_of(device.reserved_peak), reserved_remark(device))
+    if device.unmanaged:
+        row('unmanaged', size(device.unmanaged), '', 'of this program, by calls that are not cached')
     if device.other is not None and device.total:
-        row('others', size(device.other), 'of the %s on the device, not ours' % size(device.total))
-    if device.free_total:
-        row('fragments', '%.2f' % device.fragmentation, 'largest free block %s of %s free' % (
-            size(device.largest_free), size(device.free_total)))
+        row('other', size(device.other), '', 'of the %s on the device, not ours' % size(
+            device.total))
+    row('growth', *growth_parts(device))
+    if device.fragments.free:
+        row('fragments', '%.2f' % device.fragments.score, '', fragment_remark(device.fragments))
     if device.allocs:
-        row('hit rate', percent(device.hits, device.allocs), hit_remark(device))
+        row('hit rate', percent(device.hits, device.allocs), '', hit_remark(device))
     if device.driver_allocs is not None:
-        row('driver', number(device.driver_allocs), driver_remark(device))
+        row('driver', number(device.driver_allocs), '', driver_remark(device))
     trouble = '%s, %s' % (counted(device.retries, 'retry').replace('retrys', 'retries'),
                           counted(device.ooms, 'OOM'))
     if device.retries or device.ooms:
-        row('trouble', number(device.retries + device.ooms), style.warn(trouble))
+        row('trouble', number(device.retries + device.ooms), '', style.warn(trouble))
     else:
         row('trouble', 'none')
-    lost = ', %s lost' % number(device.lost_entries) if device.lost_entries else ''
-    row('history', number(device.events), ('event' if device.events == 1 else 'events') + lost)
+    lost = ', %s older ones lost' % number(device.lost_entries) if device.lost_entries else ''
+    row('history', number(device.events), '', ('event' if device.events == 1 else 'events') + lost)
     return lines
 
 
+def live_remark(device):
+    text = 'in ' + counted(device.blocks, 'block')
+    if device.peak_is_from_trace:
+        text += '; the peak is that of the history'
+    return text
+
+
+def reserved_remark(device):
+    text = 'in ' + counted(device.segments, 'segment')
+    if (device.reserved_ratio and device.reserved_ratio >= RATIO_WORTH_A_WORD
+            and device.reserved_peak >= SEGMENTS_WORTH_A_WORD):
+        text += '; %.1f times live at the peak' % device.reserved_ratio
+    return text
+
+
+def growth_parts(device):
+    growth = device.growth
+    if growth is None:
+        return ('none',) if device.events else ('unknown', '', 'no history was kept')
+    by = ', most by ' + clean(' < '.join(stacks.chain(growth.frames, 2))) if growth.frames else ''
+    return ('+' + size(growth.high - growth.low), '', shortened('in %s%s' % (
+        duration(growth.span_us), by), WIDTH - 43))
+
+
+def fragment_remark(fragments):
+    text = '%s free, largest %s' % (size(fragments.free), size(fragments.largest))
+    if fragments.cause == CRUMBS:
+        text += '; held by %s live' % size(fragments.holding)
+    elif fragments.cause == STAIRCASE:
+        text += '; %s idle' % counted(fragments.whole_segments, 'whole segment')
+    return text
+
+
 def hit_remark(device):
-    text = '%s of %s needed no driver allocation' % (
+    text = '%s of %s needed no driver call' % (
         number(device.hits), counted(device.allocs, 'allocation'))
     return text + ' (in the trace)' if device.hits_are_from_trace else text
 
 
 def driver_remark(device):
-    text = 'allocations by the driver' if device.driver_allocs != 1 else 'allocation by the driver'
+    text = 'allocations' if device.driver_allocs != 1 else 'allocation'
     if device.driver_frees is not None:
         text += ', ' + counted(device.driver_frees, 'free')
     if device.hits:
@@ -173,28 +213,31 @@ def driver_remark(device):
 
 
 def stack_lines(uses, devices, style):
-    total = sum(use.bytes for use in uses)
-    if not total:
+    held = [use for use in uses if use.now_bytes or use.peak_bytes]
+    if not held:
         return ['no live memory']
-    lines = [style.strong('top call stacks by live bytes')]
+    lines = [style.strong('%-15s' % 'call stacks') + style.faint('%12s %12s %8s' % (
+        'now', 'peak', 'blocks'))]
+    if any(device.peak_is_lost for device in devices):
+        lines.append(style.faint('  the peak is older than the history: its oldest moment counts'))
     name_devices = sum(1 for device in devices if not device.is_unused) > 1
-    for use in uses[:TOP_STACKS]:
-        where = ', device ' + ranges(sorted(use.devices)) if name_devices else ''
-        head = '  %12s  %6s  %s%s' % (size(use.bytes), percent(use.bytes, total),
-                                      counted(use.blocks, 'block'), where)
-        lines.append(head)
-        if not use.frames:
-            lines.append('      (no call stack was kept)')
-            continue
-        shown = [clean(text) for text in stacks.chain(use.frames, STACK_DEPTH)]
-        lines.append('      ' + style.strong(shortened(shown[0], WIDTH - 6)))
+    room = WIDTH - STACK_INDENT
+    for use in held[:TOP_STACKS]:
+        shown = [clean(text) for text in stacks.chain(use.frames, STACK_DEPTH)] or [
+            '(no call stack was kept)']
+        if name_devices:
+            shown[0] = 'device %s: %s' % (ranges(sorted(use.devices)), shown[0])
+        lines.append('%15s%12s %12s %8s   %s' % (
+            '', size(use.now_bytes), size(use.peak_bytes), number(use.now_blocks),
+            style.strong(shortened(shown[0], room))))
         if shown[1:]:
-            lines.append('      ' + style.faint(callers_line(shown[1:], WIDTH - 6)))
-    rest = uses[TOP_STACKS:]
+            lines.append(' ' * STACK_INDENT + style.faint(callers_line(shown[1:], room)))
+    rest = held[TOP_STACKS:]
     if rest:
-        lines.append('  %12s  %6s  in %s more' % (
-            size(sum(use.bytes for use in rest)), percent(sum(use.bytes for use in rest), total),
-            counted(len(rest), 'stack')))
+        lines.append('%15s%12s %12s %8s   in %s more' % (
+            '', size(sum(use.now_bytes for use in rest)),
+            size(sum(use.peak_bytes for use in rest)),
+            number(sum(use.now_blocks for use in rest)), counted(len(rest), 'stack')))
     return lines
 
 
@@ -233,11 +276,11 @@ def as_data(snapshot, devices, uses, advice):
         **{key: own.get(key) for key in keys},
         'devices': [device_data(device) for device in devices],
         'top_stacks': [{
-            'bytes': use.bytes, 'blocks': use.blocks, 'devices': sorted(use.devices),
-            'frames': [{'name': name, 'filename': filename, 'line': line}
-                       for name, filename, line in use.frames],
+            'bytes': use.now_bytes, 'blocks': use.now_blocks, 'peak_bytes': use.peak_bytes,
+            'peak_blocks': use.peak_blocks, 'devices': sorted(use.devices),
+            'frames': frames_data(use.frames),
         } for use in uses[:TOP_STACKS]],
-        'hints': advice,
+        'hints': [hint.data() for hint in advice],
     }
 
 
@@ -249,12 +292,21 @@ def device_data(device):
         'pending_bytes': device.pending, 'cached_bytes': device.cached,
         'reserved_bytes': device.reserved, 'reserved_peak_bytes': device.reserved_peak,
         'peaks_from_trace': device.peak_is_from_trace, 'segments': device.segments,
-        'free_bytes': device.free_total, 'largest_free_bytes': device.largest_free,
-        'free_blocks': device.free_blocks, 'fragmentation': device.fragmentation,
+        'peak_time_us': device.peak_time_us, 'peak_is_lost': device.peak_is_lost,
+        'reserved_to_live_peak': device.reserved_ratio,
+        'free_bytes': device.fragments.free, 'largest_free_bytes': device.fragments.largest,
+        'free_blocks': device.fragments.blocks, 'fragmentation': device.fragments.score,
+        'fragmentation_cause': device.fragments.cause,
+        'held_back_bytes': device.fragments.held_back,
+        'growth': None if device.growth is None else {
+            'low_bytes': device.growth.low, 'high_bytes': device.growth.high,
+            'events': device.growth.events, 'span_us': device.growth.span_us,
+            'frames': frames_data(device.growth.frames)},
         'allocs': device.allocs, 'hits': device.hits, 'hits_from_trace': device.hits_are_from_trace,
         'driver_allocs': device.driver_allocs, 'driver_frees': device.driver_frees,
         'saved_us': device.saved_us, 'free_wait_us': device.free_wait_us,
         'retries': device.retries, 'ooms': device.ooms, 'events': device.events,
         'lost_entries': device.lost_entries, 'partial': device.is_partial,
         'device_total_bytes': device.total, 'device_other_bytes': device.other,
+        'unmanaged_bytes': device.unmanaged,
     }

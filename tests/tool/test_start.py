@@ -8,7 +8,7 @@ import unittest
 
 from support import ROOT, SCRIPTS, TOOL, FolderTest, clean_environment, run_tool
 
-VERBS = ('run', 'check', 'dump', 'show')
+VERBS = ('run', 'check', 'dump', 'show', 'stats', 'trace', 'segments', 'memory', 'compare', 'leaks')
 
 
 class Start(FolderTest):

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+"""Options that several verbs share, and what all verbs that read a snapshot do first."""
+import sys
+
+from . import snapshot as snapshots
+from .failure import Failure, reason
+from .text import clean, progress
+
+
+def add_file(parser, help_text='a snapshot: pickle or JSON, ours or PyTorch\'s; - is standard input'):
+    parser.add_argument('file', metavar='FILE', help=help_text)
+
+
+def add_json(parser):
+    parser.add_argument('--json', action='store_true', help='print JSON')
+
+
+def add_device(parser):
+    parser.add_argument('-d', '--device', type=int, metavar='N', help='only this device')
+
+
+def add_output(parser, help_text='write here, - is standard output'):
+    parser.add_argument('-o', '--output', metavar='OUT', default='-', help=help_text)
+
+
+def add_top(parser, default, what):
+    parser.add_argument('-n', '--top', type=positive, default=default, metavar='N',
+                        help='at most that many %s (default: %d; 0: all)' % (what, default))
+
+
+def positive(text):
+    value = int(text)
+    if value < 0:
+        raise ValueError(text)
+    return value
+
+
+def load(path):
+    """The snapshot, with progress on a terminal."""
+    with progress('reading ' + clean(path)):
+        return snapshots.load(path)
+
+
+def devices_of(snapshot, args):
+    """The ordinals that the user asked for: one, or all of the file."""
+    if args.device is None:
+        return snapshot.devices()
+    if args.device not in snapshot.devices():
+        raise Failure('%s: no device %d in it' % (clean(snapshot.path), args.device))
+    return [args.device]
+
+
+def write_output(path, text):
+    """Writes text or bytes to a file, or to standard output."""
+    data = text.encode('utf-8', 'backslashreplace') if isinstance(text, str) else text
+    if path == '-':
+        if isinstance(text, bytes) and sys.stdout.isatty():
+            raise Failure('binary output does not go to a terminal: use -o FILE')
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        return
+    try:
+        with open(path, 'wb') as stream:
+            stream.write(data)
+    except OSError as error:
+        raise Failure('%s: %s' % (clean(path), reason(error))) from error

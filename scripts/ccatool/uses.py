@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""What each call stack held at the peak, holds now, and allocated in all."""
+from .records import integer
+from .stacks import program_frames, short
+
+MOMENTS = ('now', 'peak', 'churn')
+
+
+class Use:
+    """One call stack of a snapshot, over the devices that were asked for."""
+
+    def __init__(self, frames):
+        self.frames = frames
+        self.now_bytes = self.now_blocks = 0
+        self.peak_bytes = self.peak_blocks = 0
+        self.allocs = self.alloc_bytes = 0      # in the history
+        self.oldest_us = self.newest_us = 0     # of the blocks that are live now
+        self.devices = set()
+
+    def bytes_at(self, moment):
+        return {'now': self.now_bytes, 'peak': self.peak_bytes, 'churn': self.alloc_bytes}[moment]
+
+    def blocks_at(self, moment):
+        return {'now': self.now_blocks, 'peak': self.peak_blocks, 'churn': self.allocs}[moment]
+
+
+def uses_by_stack(snapshot, devices=None):
+    """Uses of all stacks, those that hold most (now or at the peak) first."""
+    devices = snapshot.devices() if devices is None else devices
+    found = {}
+
+    def use_of(stack, device):
+        use = found.get(stack)
+        if use is None:
+            use = found[stack] = Use(snapshot.stacks.frames[stack])
+        use.devices.add(device)
+        return use
+
+    add_live(snapshot, devices, use_of)
+    for device in devices:
+        history = snapshot.history(device)
+        for stack, (size, blocks) in history.bytes_by_stack(history.peak).items():
+            use = use_of(stack, device)
+            use.peak_bytes += size
+            use.peak_blocks += blocks
+        lives = history.lives
+        for number, birth in enumerate(lives.birth):
+            if birth >= 0:
+                use = use_of(lives.stack[number], device)
+                use.allocs += 1
+                use.alloc_bytes += lives.size[number]
+    return sorted(found.values(), key=lambda use: (
+        -max(use.now_bytes, use.peak_bytes), -use.alloc_bytes, use.frames))
+
+
+def add_live(snapshot, devices, use_of):
+    wanted = set(devices)
+    for segment in snapshot.segments:
+        device = integer(segment, 'device')
+        if device not in wanted:
+            continue
+        for block in segment['blocks']:
+            if block.get('state') != 'active_allocated':
+                continue
+            use = use_of(snapshot.stacks.of(block), device)
+            use.now_bytes += integer(block, 'size')
+            use.now_blocks += 1
+            born = integer(block, 'alloc_time_us')
+            if born > 0:
+                use.oldest_us = min(use.oldest_us or born, born)
+                use.newest_us = max(use.newest_us, born)
+
+
+def frames_data(frames):
+    """Frames as JSON has them."""
+    return [{'name': name, 'filename': filename, 'line': line} for name, filename, line in frames]
+
+
+def folded(frames):
+    """One line of collapsed-stack form: outermost first, parts joined by semicolons."""
+    if not frames:
+        return '(no call stack was kept)'
+    parts = [short(frame).replace(';', ':').replace('\n', ' ')
+             for frame in reversed(program_frames(frames))]
+    return ';'.join(part for part in parts)

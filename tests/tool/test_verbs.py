@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: MIT
+"""The verbs that read a snapshot: their JSON, options, statuses, and what they do with bad files."""
+import json
+import os
+import unittest
+
+from support import GOLDEN, FolderTest, call_tool, golden_data
+
+READERS = ('show', 'stats', 'trace', 'segments', 'memory', 'leaks')
+MIB = 1 << 20
+
+
+def golden(name):
+    return os.path.join(GOLDEN, name + '.json')
+
+
+class Common(FolderTest):
+    def test_json_of_every_verb_parses(self):
+        for verb in READERS:
+            for name in ('normal', 'pytorch', 'no_events', 'two_devices'):
+                with self.subTest(verb=verb, name=name):
+                    status, out, err = call_tool(verb, '--json', golden(name))
+                    self.assertEqual(err, '')
+                    self.assertIn(status, (0, 1))
+                    json.loads(out)
+
+    def test_bad_files_are_one_line_and_status_2(self):
+        sparse = self.path('sparse')
+        with open(sparse, 'wb') as stream:
+            stream.truncate(1 << 30)
+        with open(golden('normal'), 'rb') as stream:
+            cut = self.write('cut.json', stream.read()[:5000])
+        empty, missing = self.write('empty', b''), self.path('missing')
+        forbidden = self.write('forbidden', b'\x80\x02cos\nsystem\n.')
+        newer = golden_data('normal')
+        newer['cca']['version'] = '99.0.0'
+        newer = self.write('newer.json', json.dumps(newer))
+        for verb in READERS:
+            for path in (sparse, cut, empty, missing, forbidden, newer):
+                with self.subTest(verb=verb, path=path):
+                    status, out, err = call_tool(verb, path)
+                    self.assertEqual((status, out), (2, ''))
+                    self.one_line(err, 'cca: ' + path)
+
+    def test_device_that_is_not_there(self):
+        for verb in ('stats', 'trace', 'segments', 'memory', 'leaks'):
+            status, _, err = call_tool(verb, '-d', '7', golden('normal'))
+            self.assertEqual(status, 2)
+            self.assertIn('no device 7', self.one_line(err))
+
+    def test_much_json_names_the_pickle(self):
+        from ccatool import snapshot
+        self.addCleanup(setattr, snapshot, 'MUCH_JSON', snapshot.MUCH_JSON)
+        import contextlib
+        import io
+        snapshot.MUCH_JSON = 1000
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            snapshot.load(golden('normal'))
+        self.assertIn('use the pickle', self.one_line(said.getvalue()))
+
+
+class Trace(FolderTest):
+    def test_actions_and_their_number(self):
+        _, out, _ = call_tool('trace', '--json', '-a', 'alloc', '-n', '3', golden('crumbs'))
+        rows = json.loads(out)
+        self.assertEqual([row['action'] for row in rows], ['alloc'] * 3)
+        _, out, _ = call_tool('trace', '--json', '-n', '0', golden('crumbs'))
+        self.assertEqual(len(json.loads(out)), len(golden_data('crumbs')['device_traces'][0]))
+
+    def test_live_after_each_event_ends_in_what_is_live(self):
+        for name in ('normal', 'crumbs', 'keeping', 'leaky'):
+            data = golden_data(name)
+            _, out, _ = call_tool('trace', '--json', '-n', '1', golden(name))
+            self.assertEqual(json.loads(out)[0]['live'],
+                             data['cca']['stats'][0]['allocated_bytes.all.current'])
+
+    def test_unknown_action(self):
+        status, _, err = call_tool('trace', '-a', 'alloc,what', golden('normal'))
+        self.assertEqual(status, 2)
+        self.assertIn('no action what', self.one_line(err))
+
+
+class Memory(FolderTest):
+    def moments(self, name, moment):
+        _, out, _ = call_tool('memory', '--json', '--at', moment, golden(name))
+        return {row['frames'][1]['name'] if row['frames'] else '': row for row in json.loads(out)}
+
+    def test_peak_is_what_the_statistics_say(self):
+        for name in ('growing', 'crumbs', 'keeping', 'leaky', 'normal'):
+            rows = self.moments(name, 'peak').values()
+            self.assertEqual(sum(row['peak_bytes'] for row in rows),
+                             golden_data(name)['cca']['stats'][0]['allocated_bytes.all.peak'])
+
+    def test_now_peak_and_churn(self):
+        row = self.moments('crumbs', 'now')['keep_result']
+        self.assertEqual((row['now_bytes'], row['now_blocks']), (54 * MIB, 3))
+        self.assertEqual(row['churn_bytes'], 64 * 18 * MIB)
+        self.assertEqual(self.moments('crumbs', 'peak')['crumbs']['peak_bytes'], 1164 * MIB)
+
+    def test_collapsed_sums_to_the_total(self):
+        _, out, _ = call_tool('memory', '--collapsed', golden('keeping'))
+        self.assertEqual(out, 'main (cases);keeping (cases);keep_result (cases);buffer (cases) '
+                              '%d\n' % (20 * MIB))
+
+
+class Leaks(FolderTest):
+    def test_status_says_whether_there_are_leaks(self):
+        self.assertEqual(call_tool('leaks', golden('leaky'))[0], 1)
+        self.assertEqual(call_tool('leaks', golden('growing'))[0], 0)
+        status, out, _ = call_tool('leaks', golden('normal'))
+        self.assertEqual(status, 0)
+        self.assertIn('still running', out)
+
+    def test_since_leaves_out_what_is_old(self):
+        _, out, _ = call_tool('leaks', '--json', '--since', '1000', golden('leaky'))
+        self.assertEqual(json.loads(out)['blocks'], 0)
+        _, out, _ = call_tool('leaks', '--json', '--since', '0', golden('leaky'))
+        self.assertEqual((json.loads(out)['blocks'], json.loads(out)['bytes']), (3, 192 << 10))
+
+
+class Compare(FolderTest):
+    def test_a_file_with_itself(self):
+        _, out, _ = call_tool('compare', '--json', golden('crumbs'), golden('crumbs'))
+        data = json.loads(out)
+        self.assertEqual((data['stacks'], data['segments_gone'], data['segments_new']),
+                         ([], [], []))
+        self.assertTrue(data['same_process'])
+
+    def test_what_grew_and_what_is_gone(self):
+        data = golden_data('keeping')
+        gone = data['segments'].pop()
+        earlier = self.write('earlier.json', json.dumps(data))
+        _, out, _ = call_tool('compare', '--json', earlier, golden('keeping'))
+        found = json.loads(out)
+        self.assertEqual([row['address'] for row in found['segments_new']], [gone['address']])
+        self.assertEqual(found['stacks'][0]['change_bytes'], gone['allocated_size'])
+        _, text, _ = call_tool('compare', earlier, golden('keeping'))
+        self.assertIn('segments new: 1', text)
+
+    def test_two_processes(self):
+        data = golden_data('keeping')
+        data['cca']['pid'] = 1
+        other = self.write('other.json', json.dumps(data))
+        status, out, _ = call_tool('compare', other, golden('keeping'))
+        self.assertEqual(status, 0)
+        self.assertIn('two processes', out)
+        self.assertNotIn('segments new', out)
+
+
+class Hints(FolderTest):
+    def advice(self, name, change=None):
+        data = golden_data(name)
+        if change:
+            change(data)
+        _, out, _ = call_tool('show', '--json', self.write('a.json', json.dumps(data)))
+        return {hint['finding']: hint for hint in json.loads(out)['hints']}
+
+    def test_each_case_names_its_cause_and_its_option(self):
+        found = self.advice('growing')['segments too small for what came later']
+        self.assertIn('2.7 times', found['evidence'])
+        self.assertTrue(found['set'].startswith('CCA_'))
+        self.assertIn('CCA_MAX_SPLIT_SIZE=21M', self.advice('crumbs')['fragmented']['set'])
+        self.assertIn('keep_result', self.advice('keeping')['growing']['evidence'])
+
+    def test_an_option_that_is_set_already_is_not_named(self):
+        def set_it(data):
+            data['cca']['settings']['CCA_MAX_SPLIT_SIZE'] = '536870912'
+        self.assertIsNone(self.advice('crumbs', set_it)['fragmented']['set'])
+
+    def test_every_option_named_exists_and_takes_the_value(self):
+        from ccatool import variables
+        for name in ('growing', 'crumbs', 'out_of_memory', 'keeping'):
+            for hint in self.advice(name).values():
+                if hint['set']:
+                    option, value = hint['set'].split(',')[0].split('=')
+                    self.assertIsNotNone(variables.known()[option].effective(value), hint['set'])
+
+    def test_a_program_that_only_starts_is_not_growing(self):
+        """Loads its weights in many steps, and then works on a level."""
+        def flatten(data):
+            trace = data['device_traces'][0]
+            work = [entry for entry in trace if 'activation' in str(entry.get('frames'))]
+            data['device_traces'][0] = trace + [entry for _ in range(12) for entry in work
+                                                if not entry['action'].startswith('segment')]
+        self.assertNotIn('growing', self.advice('keeping', flatten))
+
+
+if __name__ == '__main__':
+    unittest.main()
