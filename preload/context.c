@@ -7,6 +7,7 @@
 #include "base/reentry.h"
 #include "device/cuda_device.h"
 #include "device/cuda_table.h"
+#include "preload/aside.h"
 #include "preload/original.h"
 #include "preload/stream_key.h"
 #include "preload/valve.h"
@@ -55,6 +56,9 @@ static CCA_COLD enum up bring_up(const struct cca_cuda_table *table, CUcontext c
         return UP_NO; /* a handle that survived a reset, too */
     }
     if (!identity.is_primary) {
+        return UP_FOREIGN;
+    }
+    if (!cca_aside_allows(cca_cuda_is_integrated(table, identity.ordinal))) {
         return UP_FOREIGN;
     }
     if (cca_cuda_device_open(&contexts, table, ctx, identity.ordinal, &device) != 0) {

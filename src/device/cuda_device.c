@@ -293,3 +293,12 @@ struct cca_status cca_cuda_identify(const struct cca_cuda_table *table, CUcontex
     }
     return cca_cuda_status((int)result);
 }
+
+bool cca_cuda_is_integrated(const struct cca_cuda_table *table, int ordinal)
+{
+    int value = 0;
+    return table->device_get_attribute != NULL &&
+           table->device_get_attribute(&value, CU_DEVICE_ATTRIBUTE_INTEGRATED, ordinal) ==
+               CUDA_SUCCESS &&
+           value != 0;
+}

@@ -4,13 +4,16 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <time.h>
 
 #include "base/reentry.h"
 #include "process/dump.h"
+#include "process/last_thread.h"
 
 /* Symbol look-up and writers need little; the rest is room for the thread-local storage of the
  * program's libraries, which the C library takes from the stack. */
 enum { THREAD_STACK_BYTES = 1 << 20, CLAIM_WAIT_MS = 100 };
+enum { PAUSE_NS = 20000000 }; /* between looks for other threads, once main has ended */
 
 static bool is_stopping(struct cca_process *process)
 {
@@ -35,6 +38,30 @@ static void serve(struct cca_process *process)
     cca_dump_release(process);
 }
 
+/* False: all other threads have ended, and this one must not keep the process alive. */
+static bool wait_for_work(struct cca_dumps *dumps)
+{
+    while (!cca_last_thread_main_has_ended()) {
+        if (sem_wait(&dumps->wake) == 0) {
+            return true;
+        }
+    }
+    for (;;) {
+        struct timespec until;
+
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += PAUSE_NS;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        if (sem_timedwait(&dumps->wake, &until) == 0) {
+            return true;
+        }
+        if (cca_last_thread_is_alone()) {
+            return false;
+        }
+    }
+}
+
 static void *run(void *user)
 {
     struct cca_process *process = user;
@@ -42,13 +69,14 @@ static void *run(void *user)
     pthread_setname_np(pthread_self(), "cca-dump");
     (void)cca_reentry_enter();
     for (;;) {
-        while (sem_wait(&process->dumps.wake) != 0 && errno == EINTR) {
+        if (!wait_for_work(&process->dumps)) {
+            cca_reentry_leave(); /* the C library calls exit in this thread now */
+            return NULL;
         }
         while (sem_trywait(&process->dumps.wake) == 0) {
         }
         serve(process);
     }
-    return NULL;
 }
 
 static int create(struct cca_process *process, size_t stack_bytes)

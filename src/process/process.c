@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "cca/cca_version.h"
 #include "observe/unwind.h"
+#include "process/last_thread.h"
 #include "process/selection.h"
 #include "process/state.h"
 
@@ -63,6 +64,7 @@ void cca_process_load(void)
     cca_lock_init(&process->lock, CCA_RANK_PROCESS);
     cca_lock_init(&process->dumps.lock, CCA_RANK_DUMP);
     sem_init(&process->dumps.wake, 0, 0);
+    cca_last_thread_watch(&process->dumps.wake);
     cca_fork_register();
     atomic_store_explicit(&process->is_active, true, memory_order_release);
 }
@@ -196,6 +198,24 @@ void cca_process_unload(void)
         cca_exit_finish(process);
     }
     errno = saved_errno;
+}
+
+bool cca_process_stand_aside(const char *why)
+{
+    struct cca_process *process = &the_process;
+    bool is_first;
+
+    cca_lock_take(&process->lock);
+    is_first = atomic_load_explicit(&process->allocator, memory_order_relaxed) == NULL &&
+               process->config.mode == CCA_MODE_CACHE;
+    if (is_first) {
+        process->config.mode = CCA_MODE_COUNT;
+    }
+    cca_lock_drop(&process->lock);
+    if (is_first) {
+        cca_log(CCA_LOG_WARN, "%s: nothing is cached, as with CCA_MODE=count", why);
+    }
+    return is_first || process->config.mode != CCA_MODE_CACHE;
 }
 
 static struct cca_estimate *current_estimate(void)

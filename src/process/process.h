@@ -58,6 +58,10 @@ struct cca_coverage_name {
 };
 void cca_process_name_coverage(const struct cca_coverage_name *names, int count);
 
+/* Before the first context: nothing will be cached, as with CCA_MODE=count; one line on stderr
+ * gives the reason. False when memory is cached already: nothing has changed. */
+bool cca_process_stand_aside(const char *why);
+
 /* Caching ends (one line on stderr that names `because`, an API the program called). */
 void cca_process_stop_caching(const char *because);
 

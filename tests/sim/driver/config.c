@@ -60,6 +60,7 @@ void sim_config_read(void)
     sim_config.memory_bytes = number("SIMCUDA_MEM", (size_t)16 << 30) & ~(((size_t)2 << 20) - 1);
     sim_config.keep_bytes = number("SIMCUDA_KEEP", (size_t)1 << 30);
     sim_config.driver_version = version(getenv("SIMCUDA_DRIVER"));
+    sim_config.is_integrated = number("SIMCUDA_INTEGRATED", 0) != 0;
     sim_config.is_virtual = is_set("SIMCUDA_TIME", "virtual");
     sim_config.seed = number("SIMCUDA_SEED", 1);
     sim_config.progress = number("SIMCUDA_VIRTUAL_PROGRESS", 0);

@@ -16,6 +16,7 @@ struct sim_config {
     size_t memory_bytes;
     size_t keep_bytes;
     int driver_version;
+    bool is_integrated;
     bool is_virtual;
     uint64_t seed;
     uint64_t progress;

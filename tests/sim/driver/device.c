@@ -162,6 +162,8 @@ CUresult sim_cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice d
     *pi = attributes[attrib];
     if (attrib == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID) {
         *pi = dev + 1;
+    } else if (attrib == CU_DEVICE_ATTRIBUTE_INTEGRATED) {
+        *pi = sim_config.is_integrated;
     } else if (attrib == CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) {
         *pi = !sim_function_is_absent(sim_function_find("cuMemAllocAsync"));
     }

@@ -177,6 +177,12 @@ static CUresult fake_ctx_record_event(CUcontext ctx, CUevent event)
     return note("cuCtxRecordEvent");
 }
 
+static CUresult fake_device_get_attribute(int *value, CUdevice_attribute attribute, CUdevice device)
+{
+    *value = attribute == CU_DEVICE_ATTRIBUTE_INTEGRATED && device == fake.integrated_device;
+    return note("cuDeviceGetAttribute");
+}
+
 static CUresult fake_stream_get_ctx(CUstream stream, CUcontext *ctx)
 {
     (void)stream;

@@ -16,9 +16,10 @@ struct fake_driver {
     CUcontext stack[FAKE_STACK_MAX]; /* current contexts, the last one on top */
     int depth;
     CUstreamCaptureMode mode;
-    int calls;          /* of any function */
-    int fail_at;        /* the call of this number fails; 0 = none */
-    CUresult error;     /* with this */
+    int calls;      /* of any function */
+    int fail_at;    /* the call of this number fails; 0 = none */
+    CUresult error; /* with this */
+    int integrated_device;
     const char *lacks;  /* exported name that look-ups do not find */
     const char *denies; /* base name that the resolver does not know */
     uint64_t denies_flags;

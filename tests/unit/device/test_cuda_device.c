@@ -255,6 +255,16 @@ static void a_context_is_identified_by_its_devices_primary_one(void **state)
     assert_thread_is_as_before(NULL);
 }
 
+static void a_device_says_whether_it_is_integrated(void **state)
+{
+    (void)state;
+    fake.integrated_device = 2;
+    assert_true(cca_cuda_is_integrated(fake_driver_table(), 2));
+    assert_false(cca_cuda_is_integrated(fake_driver_table(), 1));
+    fake.lacks = "cuDeviceGetAttribute";
+    assert_false(cca_cuda_is_integrated(fake_driver_table(), 2));
+}
+
 static void an_inactive_primary_context_is_not_created(void **state)
 {
     (void)state;
@@ -275,6 +285,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(without_context_events_a_record_is_unsupported, setup),
     cmocka_unit_test_setup(a_context_is_opened_once_and_the_table_of_them_is_bounded, setup),
     cmocka_unit_test_setup(a_context_is_identified_by_its_devices_primary_one, setup),
+    cmocka_unit_test_setup(a_device_says_whether_it_is_integrated, setup),
     cmocka_unit_test_setup(an_inactive_primary_context_is_not_created, setup),
 };
 
