@@ -4,6 +4,7 @@
 #include "capture.h"
 #include "config.h"
 #include "defect.h"
+#include "green.h"
 #include "pool.h"
 #include "sim_api.h"
 
@@ -35,6 +36,12 @@ CUresult sim_enter(struct CUctx_st **context_out)
     if (context == NULL) {
         return CUDA_ERROR_INVALID_CONTEXT;
     }
+    if (context->green != NULL) {
+        if (!sim_green_is_alive(context->green)) {
+            return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+        }
+        context = context->green->primary;
+    }
     if (!context->is_active) {
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     }
@@ -53,7 +60,13 @@ CUresult sim_check_device(CUdevice device)
 
 struct CUctx_st *sim_context_of(CUcontext handle)
 {
-    return handle != NULL && handle->magic == CONTEXT_MAGIC && handle->is_active ? handle : NULL;
+    if (handle == NULL || handle->magic != CONTEXT_MAGIC) {
+        return NULL;
+    }
+    if (handle->green != NULL) {
+        return sim_green_is_alive(handle->green) ? handle->green->primary : NULL;
+    }
+    return handle->is_active ? handle : NULL;
 }
 
 static void activate(struct CUctx_st *context, unsigned flags)
@@ -336,6 +349,7 @@ CUresult sim_cuCtxSynchronize_v2(CUcontext ctx)
 {
     struct CUctx_st *context;
     CUresult result = chosen(ctx, &context);
+    struct CUgreenCtx_st *green = sim_green_of_view(ctx != NULL ? ctx : sim_context_current());
 
     if (result == CUDA_SUCCESS) {
         result = sim_capture_refuse_context(context);
@@ -343,7 +357,7 @@ CUresult sim_cuCtxSynchronize_v2(CUcontext ctx)
     if (result != CUDA_SUCCESS) {
         return result;
     }
-    sim_wait_context(context);
+    sim_wait_green(context, green);
     sim_pool_settle(context->device);
     return context->sticky;
 }

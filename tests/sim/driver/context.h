@@ -9,9 +9,12 @@
 
 /* A context is never freed, so a stale handle can be told. The primary context of a device keeps
  * its handle over resets; is_active says whether it exists at the moment. floor: what later work of
- * every stream waits for (cuCtxWaitEvent). marks: the queue of cuCtxRecordEvent. */
+ * every stream waits for (cuCtxWaitEvent). marks: the queue of cuCtxRecordEvent. green: this is no
+ * context but the handle of a green one, which can be current; sim_enter and sim_context_of give
+ * the primary context for it. */
 struct CUctx_st {
     unsigned magic;
+    struct CUgreenCtx_st *green;
     int device;
     bool is_primary;
     bool is_active;

@@ -290,15 +290,16 @@ void sim_queue_join(const struct sim_queue *queue, struct sim_clock *clock)
     }
 }
 
-/* Waits for the tails of some queues of a context: all, or those the legacy stream stands for. */
-static void wait_tails(struct CUctx_st *context, bool is_all)
+/* Waits for the tails of some queues of a context: all, those of a green one, or those the legacy
+ * stream stands for. */
+static void wait_tails(struct CUctx_st *context, bool is_all, const struct CUgreenCtx_st *green)
 {
     struct sim_clock seen = {0};
     struct sim_op **tails = NULL;
     unsigned count = 0;
 
     for (struct sim_queue *queue = context->queues; queue != NULL; queue = queue->next) {
-        if (!is_all && queue->is_nonblocking) {
+        if ((!is_all && queue->is_nonblocking) || (green != NULL && queue->green != green)) {
             continue;
         }
         sim_clock_join(&seen, &queue->clock);
@@ -324,7 +325,7 @@ void sim_wait_queue(struct sim_queue *queue)
     unsigned long long id = queue->id;
 
     if (queue->is_legacy) {
-        wait_tails(queue->context, false);
+        wait_tails(queue->context, false, NULL);
         return;
     }
     sim_clock_join(&seen, &queue->clock);
@@ -343,7 +344,12 @@ void sim_wait_queue(struct sim_queue *queue)
 
 void sim_wait_context(struct CUctx_st *context)
 {
-    wait_tails(context, true);
+    wait_tails(context, true, NULL);
+}
+
+void sim_wait_green(struct CUctx_st *context, const struct CUgreenCtx_st *green)
+{
+    wait_tails(context, true, green);
 }
 
 struct sim_op *sim_pending_first(void)

@@ -81,6 +81,7 @@ struct sim_op {
  * and known to be: its slot may not stand for other work before that. */
 struct sim_queue {
     struct CUctx_st *context;
+    struct CUgreenCtx_st *green;
     struct sim_queue *next;
     unsigned slot;
     unsigned long long id;
@@ -119,6 +120,8 @@ void sim_wait_many(struct sim_op *const *ops, unsigned count);
 /* Waits for all work so far, and takes its end for known. */
 void sim_wait_queue(struct sim_queue *queue);
 void sim_wait_context(struct CUctx_st *context);
+/* That of one green context alone; NULL: of all of the context. */
+void sim_wait_green(struct CUctx_st *context, const struct CUgreenCtx_st *green);
 bool sim_queue_is_done(const struct sim_queue *queue);
 /* Joins what the queue holds now into a clock. A legacy queue stands for all blocking ones of its
  * context. */

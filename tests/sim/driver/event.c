@@ -19,7 +19,7 @@ static bool is_event(CUevent event)
     return event != NULL && event->magic == SIM_EVENT_MAGIC;
 }
 
-static CUresult enter_event(CUevent event, struct CUctx_st **context_out)
+CUresult sim_event_enter(CUevent event, struct CUctx_st **context_out)
 {
     CUresult result = sim_enter(context_out);
 
@@ -74,7 +74,7 @@ static void clear(struct CUevent_st *event)
 CUresult sim_cuEventDestroy_v2(CUevent hEvent)
 {
     struct CUctx_st *context;
-    CUresult result = enter_event(hEvent, &context);
+    CUresult result = sim_event_enter(hEvent, &context);
 
     if (result == CUDA_SUCCESS) {
         clear(hEvent);
@@ -86,7 +86,7 @@ CUresult sim_cuEventDestroy_v2(CUevent hEvent)
     return result;
 }
 
-static CUresult record(struct CUevent_st *event, struct sim_op *mark)
+CUresult sim_event_record(struct CUevent_st *event, struct sim_op *mark)
 {
     struct sim_queue *queue = mark->queue;
 
@@ -122,7 +122,7 @@ static CUresult capture_record(struct CUevent_st *event, struct sim_queue *queue
 
 CUresult sim_event_record_run(CUevent event, struct sim_queue *queue)
 {
-    return is_event(event) ? record(event, sim_op_create(queue, "event record node"))
+    return is_event(event) ? sim_event_record(event, sim_op_create(queue, "event record node"))
                            : CUDA_ERROR_INVALID_HANDLE;
 }
 
@@ -130,7 +130,7 @@ CUresult sim_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned i
 {
     struct CUctx_st *context;
     struct sim_queue *queue;
-    CUresult result = enter_event(hEvent, &context);
+    CUresult result = sim_event_enter(hEvent, &context);
 
     if (result == CUDA_SUCCESS) {
         result = sim_enter_stream(hStream, &queue);
@@ -148,7 +148,7 @@ CUresult sim_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned i
     if (result != CUDA_SUCCESS) {
         return result;
     }
-    return record(hEvent, sim_op_create(queue, "cuEventRecord"));
+    return sim_event_record(hEvent, sim_op_create(queue, "cuEventRecord"));
 }
 
 CUresult sim_cuEventRecord(CUevent hEvent, CUstream hStream)
@@ -156,91 +156,11 @@ CUresult sim_cuEventRecord(CUevent hEvent, CUstream hStream)
     return sim_cuEventRecordWithFlags(hEvent, hStream, 0);
 }
 
-/* A mark that waits for the tails of all queues of the context, in the queue made for it. */
-CUresult sim_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
-{
-    struct CUctx_st *current;
-    CUresult result = enter_event(hEvent, &current);
-
-    if (result != CUDA_SUCCESS) {
-        return result;
-    }
-    struct CUctx_st *context = hCtx == NULL ? current : sim_context_of(hCtx);
-    if (context == NULL) {
-        return CUDA_ERROR_INVALID_CONTEXT;
-    }
-    if (hEvent->context != context) {
-        return CUDA_ERROR_INVALID_HANDLE;
-    }
-    for (struct sim_queue *queue = context->queues; queue != NULL; queue = queue->next) {
-        if (queue->capture != NULL && !SIM_DEFECT(context_events_spare_captures)) {
-            return sim_capture_refuse_context(context);
-        }
-    }
-    struct sim_op *mark = sim_op_create(context->marks, "cuCtxRecordEvent");
-    for (struct sim_queue *queue = context->queues; queue != NULL; queue = queue->next) {
-        if (queue != context->marks && !SIM_DEFECT(context_events_cover_nothing)) {
-            sim_op_wait_for(mark, queue->tail);
-            sim_clock_join(&context->marks->clock, &queue->clock);
-        }
-    }
-    return record(hEvent, mark);
-}
-
-CUresult sim_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
-{
-    struct CUctx_st *current;
-    CUresult result = enter_event(hEvent, &current);
-
-    if (result != CUDA_SUCCESS) {
-        return result;
-    }
-    struct CUctx_st *context = hCtx == NULL ? current : sim_context_of(hCtx);
-    if (context == NULL) {
-        return CUDA_ERROR_INVALID_CONTEXT;
-    }
-    struct sim_capture *capture = sim_capture_of_id(hEvent->capture_id);
-    if (capture != NULL) {
-        capture->status = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    }
-    for (struct sim_queue *queue = context->queues; queue != NULL; queue = queue->next) {
-        if (queue->capture != NULL) {
-            return sim_capture_refuse_context(context);
-        }
-    }
-    if (hEvent->mark == NULL) {
-        return CUDA_SUCCESS;
-    }
-    struct sim_op *floor = sim_op_create(context->marks, "cuCtxWaitEvent");
-    sim_op_wait_for(floor, context->floor);
-    sim_op_wait_for(floor, hEvent->mark);
-    sim_clock_join(&context->marks->clock, &hEvent->clock);
-    sim_clock_join(&context->floor_clock, &hEvent->clock);
-    sim_op_drop(context->floor);
-    context->floor = floor;
-    if (SIM_DEFECT(new_streams_pass_context_waits)) {
-        context->floor = NULL;
-    } else {
-        sim_op_hold(floor);
-    }
-    sim_enqueue(floor);
-    for (struct sim_queue *queue = context->queues; queue != NULL; queue = queue->next) {
-        if (queue != context->marks) {
-            struct sim_op *wait = sim_op_create(queue, "cuCtxWaitEvent");
-            sim_op_wait_for(wait, floor);
-            sim_clock_join(&queue->clock, &hEvent->clock);
-            sim_enqueue(wait);
-        }
-    }
-    return CUDA_SUCCESS;
-}
-
 CUresult sim_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
     struct CUctx_st *context;
     struct sim_queue *queue;
-    CUresult result = enter_event(hEvent, &context);
+    CUresult result = sim_event_enter(hEvent, &context);
 
     if (result == CUDA_SUCCESS) {
         result = sim_enter_stream(hStream, &queue);
@@ -300,7 +220,7 @@ static CUresult may_ask(struct CUevent_st *event)
 CUresult sim_cuEventQuery(CUevent hEvent)
 {
     struct CUctx_st *context;
-    CUresult result = enter_event(hEvent, &context);
+    CUresult result = sim_event_enter(hEvent, &context);
 
     if (result == CUDA_SUCCESS) {
         result = may_ask(hEvent);
@@ -323,7 +243,7 @@ CUresult sim_cuEventSynchronize(CUevent hEvent)
 {
     struct CUctx_st *context;
     struct sim_clock seen = {0};
-    CUresult result = enter_event(hEvent, &context);
+    CUresult result = sim_event_enter(hEvent, &context);
 
     if (result == CUDA_SUCCESS) {
         result = may_ask(hEvent);
@@ -350,10 +270,10 @@ CUresult sim_cuEventSynchronize(CUevent hEvent)
 CUresult sim_cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
     struct CUctx_st *context;
-    CUresult result = enter_event(hStart, &context);
+    CUresult result = sim_event_enter(hStart, &context);
 
     if (result == CUDA_SUCCESS) {
-        result = enter_event(hEnd, &context);
+        result = sim_event_enter(hEnd, &context);
     }
     if (result != CUDA_SUCCESS) {
         return result;

@@ -28,6 +28,11 @@ struct CUevent_st {
 /* A new one, or a used handle; nothing but flags and context is set. */
 struct CUevent_st *sim_event_create(struct CUctx_st *context, unsigned flags);
 
+/* What every call with an event checks first. */
+CUresult sim_event_enter(CUevent event, struct CUctx_st **context_out);
+/* Puts the mark into its queue; the event stands for it from now on. */
+CUresult sim_event_record(struct CUevent_st *event, struct sim_op *mark);
+
 /* A record is being made: mark will tell the others when it is done. */
 void sim_shared_event_record(struct CUevent_st *event, struct sim_op *mark);
 /* Was the last record made by another process? Then: is it done, and an operation that waits for

@@ -4,6 +4,7 @@
 #include "call.h"
 #include "capture.h"
 #include "defect.h"
+#include "green.h"
 #include "pool.h"
 #include "sim_api.h"
 
@@ -82,17 +83,21 @@ CUresult sim_enter_stream(CUstream handle, struct sim_queue **queue_out)
     if (result != CUDA_SUCCESS) {
         return result;
     }
+    const struct CUgreenCtx_st *green = sim_green_of_view(sim_context_current());
     if (handle == CU_STREAM_PER_THREAD || (handle == NULL && sim_call_is_per_thread())) {
         *queue_out = sim_per_thread_queue(context);
         return CUDA_SUCCESS;
     }
     if (handle == NULL || handle == CU_STREAM_LEGACY) {
-        *queue_out = context->legacy;
+        *queue_out = green != NULL ? green->legacy : context->legacy;
         return CUDA_SUCCESS;
     }
     struct CUstream_st *stream = sim_stream_of(handle);
     if (stream == NULL) {
         return CUDA_ERROR_INVALID_HANDLE;
+    }
+    if (stream->queue->green != NULL && stream->queue->green->is_destroyed) {
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     }
     *queue_out = stream->queue;
     return CUDA_SUCCESS;
@@ -119,18 +124,11 @@ CUresult sim_submit(struct sim_op *op)
     return context->sticky;
 }
 
-CUresult sim_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
+struct CUstream_st *sim_stream_create(struct CUctx_st *context, struct sim_queue *queue,
+                                      unsigned flags, int priority)
 {
-    struct CUctx_st *context;
-    CUresult result = sim_enter(&context);
-
-    if (result != CUDA_SUCCESS) {
-        return result;
-    }
-    if (phStream == NULL || (flags & ~(unsigned)CU_STREAM_NON_BLOCKING) != 0) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
     struct CUstream_st *stream = free_handles;
+
     if (stream != NULL) {
         free_handles = stream->next;
     } else {
@@ -142,11 +140,29 @@ CUresult sim_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, 
                        : priority < -5 && !SIM_DEFECT(priorities_have_no_end) ? -5
                                                                               : priority;
     stream->context = context;
-    stream->queue = sim_queue_create(
-        context, (flags & CU_STREAM_NON_BLOCKING) != 0 && !SIM_DEFECT(all_streams_block), false);
+    stream->queue = queue;
     stream->next = context->streams;
     context->streams = stream;
-    *phStream = stream;
+    return stream;
+}
+
+/* With a green context current, the stream is one of its. */
+CUresult sim_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
+{
+    struct CUctx_st *context;
+    CUresult result = sim_enter(&context);
+
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
+    if (phStream == NULL || (flags & ~(unsigned)CU_STREAM_NON_BLOCKING) != 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    struct CUgreenCtx_st *green = sim_green_of_view(sim_context_current());
+    bool is_nonblocking = (flags & CU_STREAM_NON_BLOCKING) != 0 && !SIM_DEFECT(all_streams_block);
+    struct sim_queue *queue = green != NULL ? sim_green_queue(green)
+                                            : sim_queue_create(context, is_nonblocking, false);
+    *phStream = sim_stream_create(context, queue, flags, priority);
     return CUDA_SUCCESS;
 }
 
@@ -252,7 +268,7 @@ CUresult sim_cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
         result = CUDA_ERROR_INVALID_VALUE;
     }
     if (result == CUDA_SUCCESS) {
-        *pctx = queue->context;
+        *pctx = queue->green != NULL ? &queue->green->view : queue->context;
     }
     return result;
 }

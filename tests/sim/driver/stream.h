@@ -15,6 +15,9 @@ struct CUstream_st {
     struct CUstream_st *next;
 };
 
+/* A handle for a queue; the priority is cut to the range there is. */
+struct CUstream_st *sim_stream_create(struct CUctx_st *context, struct sim_queue *queue,
+                                      unsigned flags, int priority);
 /* The stream behind a handle that is not one of the default streams, or NULL. */
 struct CUstream_st *sim_stream_of(CUstream handle);
 
