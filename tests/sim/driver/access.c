@@ -132,6 +132,14 @@ void sim_op_mention(struct sim_op *op, uint64_t address)
     add_range(op, range);
 }
 
+void sim_op_word(struct sim_op *op, uint64_t address, size_t size_bytes)
+{
+    sim_op_reach(op, address, size_bytes, true);
+    if (op->range_count != 0) {
+        op->ranges[op->range_count - 1].size_bytes = 0;
+    }
+}
+
 void sim_op_own(struct sim_op *op, struct sim_block *block, bool is_birth)
 {
     struct sim_range range = {.address = block->node.key,
@@ -256,6 +264,16 @@ bool sim_access_is_live(struct sim_op *op)
         }
     }
     return true;
+}
+
+bool sim_access_has_died(const struct sim_op *op)
+{
+    for (unsigned i = 0; i < op->range_count; i++) {
+        if (op->ranges[i].block != NULL && op->ranges[i].block->is_dead) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void report_in_use(const struct sim_block *block, const struct access *access)

@@ -15,6 +15,9 @@ void sim_op_reach_rows(struct sim_op *op, uint64_t address, size_t size_bytes, s
                        size_t rows, bool is_write);
 /* The address is only known to be used somehow. */
 void sim_op_mention(struct sim_op *op, uint64_t address);
+/* A word that streams tell each other things by: it must live, but nothing that happens to it
+ * counts as a use, since such words are there to be used at once. */
+void sim_op_word(struct sim_op *op, uint64_t address, size_t size_bytes);
 /* The operation ends the block's life or begins it: all of its bytes. */
 void sim_op_own(struct sim_op *op, struct sim_block *block, bool is_birth);
 
@@ -22,6 +25,8 @@ void sim_op_own(struct sim_op *op, struct sim_block *block, bool is_birth);
 void sim_access_check(struct sim_op *op);
 /* At run: did every block live until now? */
 bool sim_access_is_live(struct sim_op *op);
+/* The same, without a report. */
+bool sim_access_has_died(const struct sim_op *op);
 /* The memory changes hands after everything on it is over. Anything not known to be over is a
  * violation when is_checked. */
 void sim_access_forget(struct sim_block *block, bool is_checked);

@@ -58,8 +58,9 @@ static void stage(struct sim_op *op)
     }
 }
 
-/* How far the caller waits. A node of a graph reads and writes pageable memory when it runs. */
-enum waiting { COPY_ASYNC, COPY_SYNC, COPY_NODE };
+/* How far the caller waits. A node of a graph reads and writes pageable memory when it runs. An
+ * early copy has read its source, of whatever kind, when the call returns. */
+enum waiting { COPY_ASYNC, COPY_SYNC, COPY_NODE, COPY_EARLY };
 
 static CUresult copy(uint64_t dst, uint64_t src, struct shape shape, struct sim_queue *queue,
                      enum waiting waiting)
@@ -97,8 +98,8 @@ static CUresult copy(uint64_t dst, uint64_t src, struct shape shape, struct sim_
     bool is_waiting = !is_node && ((is_dst_pageable && !SIM_DEFECT(pageable_targets_come_late)) ||
                                    (is_sync && (is_on_host || SIM_DEFECT(device_copies_wait)) &&
                                     !SIM_DEFECT(plain_copies_do_not_wait)));
-    if (is_src_pageable && !is_node && !is_immediate && !is_waiting &&
-        !SIM_DEFECT(nothing_is_staged)) {
+    if (!is_immediate && !is_waiting && !SIM_DEFECT(nothing_is_staged) &&
+        (waiting == COPY_EARLY || (is_src_pageable && !is_node))) {
         stage(op);
     }
     sim_op_hold(op);
@@ -281,6 +282,15 @@ void sim_copy_reach(const CUDA_MEMCPY3D *work, struct sim_op *op)
 CUresult sim_copy_run(const CUDA_MEMCPY3D *work, struct sim_queue *queue)
 {
     return copy_slices(work, queue, COPY_NODE);
+}
+
+CUresult sim_copy_in_batch(const CUDA_MEMCPY3D *work, struct sim_queue *queue, bool is_early)
+{
+    if (queue->capture != NULL) {
+        struct sim_work node = {.type = CU_GRAPH_NODE_TYPE_MEMCPY, .copy = *work};
+        return sim_capture_work(queue, &node);
+    }
+    return copy_slices(work, queue, is_early ? COPY_EARLY : COPY_ASYNC);
 }
 
 static CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool is_sync)

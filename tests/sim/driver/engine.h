@@ -71,10 +71,13 @@ struct sim_op {
     /* Nothing runs when is_broken: a range was not live. run does the work; drop releases data. A
      * host function's run goes without the lock. */
     void (*run)(struct sim_op *op);
+    /* May it run yet? Asked again and again; NULL: it may. */
+    bool (*is_due)(const struct sim_op *op);
     void (*drop)(struct sim_op *op);
     void *data;
     uint64_t value;
     unsigned value_bytes;
+    unsigned extra;
 };
 
 /* One stream's work, or a context's marks. It outlives the stream's handle until its work is over

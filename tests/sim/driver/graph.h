@@ -56,6 +56,12 @@ void sim_graph_destroy(struct CUgraph_st *graph);
 struct CUgraphNode_st *sim_graph_add(struct CUgraph_st *graph, CUgraphNode const *before,
                                      size_t before_count, const struct sim_work *work);
 bool sim_node_add_before(struct CUgraphNode_st *node, struct CUgraphNode_st *before);
+/* What the calls that add, look for and change nodes of one kind share. With an executable graph,
+ * its copy of the node is meant. */
+CUresult sim_node_add(CUgraphNode *node_out, CUgraph graph, const CUgraphNode *before,
+                      size_t before_count, const struct sim_work *work);
+struct CUgraphNode_st *sim_node_find(CUgraphExec exec, CUgraphNode node, CUgraphNodeType type);
+CUresult sim_node_replace(CUgraphExec exec, CUgraphNode handle, const struct sim_work *work);
 bool sim_graph_has_memory(const struct CUgraph_st *graph);
 /* The nodes, each behind all that it waits for; NULL when they go round in circles. */
 struct CUgraphNode_st **sim_graph_sort(const struct CUgraph_st *graph);

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-static CUresult add(CUgraphNode *node_out, CUgraph graph, const CUgraphNode *before,
-                    size_t before_count, const struct sim_work *work)
+CUresult sim_node_add(CUgraphNode *node_out, CUgraph graph, const CUgraphNode *before,
+                      size_t before_count, const struct sim_work *work)
 {
     if (node_out == NULL || sim_graph_of(graph) == NULL || (before == NULL && before_count != 0)) {
         return CUDA_ERROR_INVALID_VALUE;
@@ -16,17 +16,16 @@ static CUresult add(CUgraphNode *node_out, CUgraph graph, const CUgraphNode *bef
     return *node_out == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-/* The node of an executable graph that is the copy of a node, or the node itself for no graph. */
-static struct CUgraphNode_st *find(CUgraphExec exec, CUgraphNode node, CUgraphNodeType type)
+struct CUgraphNode_st *sim_node_find(CUgraphExec exec, CUgraphNode node, CUgraphNodeType type)
 {
     struct CUgraphNode_st *found = exec != NULL ? sim_exec_node(exec, node) : sim_node_of(node);
 
     return found != NULL && found->work.type == type ? found : NULL;
 }
 
-static CUresult replace(CUgraphExec exec, CUgraphNode handle, const struct sim_work *work)
+CUresult sim_node_replace(CUgraphExec exec, CUgraphNode handle, const struct sim_work *work)
 {
-    struct CUgraphNode_st *node = find(exec, handle, work->type);
+    struct CUgraphNode_st *node = sim_node_find(exec, handle, work->type);
 
     if (node == NULL) {
         return CUDA_ERROR_INVALID_VALUE;
@@ -77,7 +76,7 @@ CUresult sim_cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
     if (!read_kernel(&work, nodeParams)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    return add(phGraphNode, hGraph, dependencies, numDependencies, &work);
+    return sim_node_add(phGraphNode, hGraph, dependencies, numDependencies, &work);
 }
 
 CUresult sim_cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph,
@@ -91,7 +90,7 @@ CUresult sim_cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 
 CUresult sim_cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
-    struct CUgraphNode_st *node = find(NULL, hNode, CU_GRAPH_NODE_TYPE_KERNEL);
+    struct CUgraphNode_st *node = sim_node_find(NULL, hNode, CU_GRAPH_NODE_TYPE_KERNEL);
 
     if (node == NULL || nodeParams == NULL) {
         return CUDA_ERROR_INVALID_VALUE;
@@ -114,7 +113,8 @@ static CUresult set_kernel(CUgraphExec exec, CUgraphNode node,
 {
     struct sim_work work;
 
-    return read_kernel(&work, params) ? replace(exec, node, &work) : CUDA_ERROR_INVALID_VALUE;
+    return read_kernel(&work, params) ? sim_node_replace(exec, node, &work)
+                                      : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult sim_cuGraphKernelNodeSetParams_v2(CUgraphNode hNode,
@@ -152,12 +152,12 @@ CUresult sim_cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
         return CUDA_ERROR_INVALID_VALUE;
     }
     struct sim_work work = copy_work(copyParams);
-    return add(phGraphNode, hGraph, dependencies, numDependencies, &work);
+    return sim_node_add(phGraphNode, hGraph, dependencies, numDependencies, &work);
 }
 
 CUresult sim_cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams)
 {
-    struct CUgraphNode_st *node = find(NULL, hNode, CU_GRAPH_NODE_TYPE_MEMCPY);
+    struct CUgraphNode_st *node = sim_node_find(NULL, hNode, CU_GRAPH_NODE_TYPE_MEMCPY);
 
     if (node == NULL || nodeParams == NULL) {
         return CUDA_ERROR_INVALID_VALUE;
@@ -172,7 +172,7 @@ CUresult sim_cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *
         return CUDA_ERROR_INVALID_VALUE;
     }
     struct sim_work work = copy_work(nodeParams);
-    return replace(NULL, hNode, &work);
+    return sim_node_replace(NULL, hNode, &work);
 }
 
 CUresult sim_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
@@ -183,7 +183,7 @@ CUresult sim_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode 
         return CUDA_ERROR_INVALID_VALUE;
     }
     struct sim_work work = copy_work(copyParams);
-    return replace(hGraphExec, hNode, &work);
+    return sim_node_replace(hGraphExec, hNode, &work);
 }
 
 static bool is_set_valid(const CUDA_MEMSET_NODE_PARAMS *params)
@@ -206,12 +206,12 @@ CUresult sim_cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph,
         return CUDA_ERROR_INVALID_VALUE;
     }
     struct sim_work work = set_work(memsetParams);
-    return add(phGraphNode, hGraph, dependencies, numDependencies, &work);
+    return sim_node_add(phGraphNode, hGraph, dependencies, numDependencies, &work);
 }
 
 CUresult sim_cuGraphMemsetNodeGetParams(CUgraphNode hNode, CUDA_MEMSET_NODE_PARAMS *nodeParams)
 {
-    struct CUgraphNode_st *node = find(NULL, hNode, CU_GRAPH_NODE_TYPE_MEMSET);
+    struct CUgraphNode_st *node = sim_node_find(NULL, hNode, CU_GRAPH_NODE_TYPE_MEMSET);
 
     if (node == NULL || nodeParams == NULL) {
         return CUDA_ERROR_INVALID_VALUE;
@@ -227,7 +227,7 @@ CUresult sim_cuGraphMemsetNodeSetParams(CUgraphNode hNode,
         return CUDA_ERROR_INVALID_VALUE;
     }
     struct sim_work work = set_work(nodeParams);
-    return replace(NULL, hNode, &work);
+    return sim_node_replace(NULL, hNode, &work);
 }
 
 CUresult sim_cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
@@ -239,7 +239,7 @@ CUresult sim_cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode 
         return CUDA_ERROR_INVALID_VALUE;
     }
     struct sim_work work = set_work(memsetParams);
-    return replace(hGraphExec, hNode, &work);
+    return sim_node_replace(hGraphExec, hNode, &work);
 }
 
 static struct sim_work host_work(const CUDA_HOST_NODE_PARAMS *params)
@@ -256,12 +256,12 @@ CUresult sim_cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph,
         return CUDA_ERROR_INVALID_VALUE;
     }
     struct sim_work work = host_work(nodeParams);
-    return add(phGraphNode, hGraph, dependencies, numDependencies, &work);
+    return sim_node_add(phGraphNode, hGraph, dependencies, numDependencies, &work);
 }
 
 CUresult sim_cuGraphHostNodeGetParams(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS *nodeParams)
 {
-    struct CUgraphNode_st *node = find(NULL, hNode, CU_GRAPH_NODE_TYPE_HOST);
+    struct CUgraphNode_st *node = sim_node_find(NULL, hNode, CU_GRAPH_NODE_TYPE_HOST);
 
     if (node == NULL || nodeParams == NULL) {
         return CUDA_ERROR_INVALID_VALUE;
@@ -277,7 +277,7 @@ CUresult sim_cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PA
         return CUDA_ERROR_INVALID_VALUE;
     }
     struct sim_work work = host_work(nodeParams);
-    return replace(NULL, hNode, &work);
+    return sim_node_replace(NULL, hNode, &work);
 }
 
 CUresult sim_cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
@@ -287,7 +287,7 @@ CUresult sim_cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hN
         return CUDA_ERROR_INVALID_VALUE;
     }
     struct sim_work work = host_work(nodeParams);
-    return replace(hGraphExec, hNode, &work);
+    return sim_node_replace(hGraphExec, hNode, &work);
 }
 
 CUresult sim_cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
@@ -295,7 +295,7 @@ CUresult sim_cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 {
     struct sim_work work = {.type = CU_GRAPH_NODE_TYPE_EMPTY};
 
-    return add(phGraphNode, hGraph, dependencies, numDependencies, &work);
+    return sim_node_add(phGraphNode, hGraph, dependencies, numDependencies, &work);
 }
 
 CUresult sim_cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph,
@@ -310,12 +310,12 @@ CUresult sim_cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph,
     if (sim_graph_has_memory(childGraph)) {
         return CUDA_ERROR_NOT_SUPPORTED;
     }
-    return add(phGraphNode, hGraph, dependencies, numDependencies, &work);
+    return sim_node_add(phGraphNode, hGraph, dependencies, numDependencies, &work);
 }
 
 CUresult sim_cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *phGraph)
 {
-    struct CUgraphNode_st *node = find(NULL, hNode, CU_GRAPH_NODE_TYPE_GRAPH);
+    struct CUgraphNode_st *node = sim_node_find(NULL, hNode, CU_GRAPH_NODE_TYPE_GRAPH);
 
     if (node == NULL || phGraph == NULL) {
         return CUDA_ERROR_INVALID_VALUE;
@@ -330,7 +330,7 @@ static CUresult add_event(CUgraphNode *node_out, CUgraph graph, const CUgraphNod
     struct sim_work work = {.type = type, .event = event};
 
     return event == NULL ? CUDA_ERROR_INVALID_VALUE
-                         : add(node_out, graph, before, before_count, &work);
+                         : sim_node_add(node_out, graph, before, before_count, &work);
 }
 
 CUresult sim_cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGraph,
@@ -365,7 +365,7 @@ CUresult sim_cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph,
     if (work.memory == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    CUresult result = add(phGraphNode, hGraph, dependencies, numDependencies, &work);
+    CUresult result = sim_node_add(phGraphNode, hGraph, dependencies, numDependencies, &work);
     nodeParams->dptr = work.memory->address;
     sim_graph_memory_drop(work.memory);
     return result;
@@ -373,7 +373,7 @@ CUresult sim_cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 
 CUresult sim_cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS *params_out)
 {
-    struct CUgraphNode_st *node = find(NULL, hNode, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
+    struct CUgraphNode_st *node = sim_node_find(NULL, hNode, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
 
     if (node == NULL || params_out == NULL) {
         return CUDA_ERROR_INVALID_VALUE;
@@ -397,14 +397,14 @@ CUresult sim_cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph,
     if (work.memory == NULL || work.memory->is_freed_by_graph) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    CUresult result = add(phGraphNode, hGraph, dependencies, numDependencies, &work);
+    CUresult result = sim_node_add(phGraphNode, hGraph, dependencies, numDependencies, &work);
     work.memory->is_freed_by_graph |= result == CUDA_SUCCESS;
     return result;
 }
 
 CUresult sim_cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out)
 {
-    struct CUgraphNode_st *node = find(NULL, hNode, CU_GRAPH_NODE_TYPE_MEM_FREE);
+    struct CUgraphNode_st *node = sim_node_find(NULL, hNode, CU_GRAPH_NODE_TYPE_MEM_FREE);
 
     if (node == NULL || dptr_out == NULL) {
         return CUDA_ERROR_INVALID_VALUE;

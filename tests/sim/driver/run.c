@@ -104,6 +104,15 @@ static struct sim_op *heap_pop(void)
     return first;
 }
 
+/* How long until an operation that is not due is looked at again. */
+#define LOOK_AGAIN_NS 50000
+
+/* Does it wait for something that is no operation? A dead block is for run_one to find. */
+static bool is_blocked(const struct sim_op *op)
+{
+    return op->is_due != NULL && !op->is_broken && !sim_access_has_died(op) && !op->is_due(op);
+}
+
 static void announce_done(void)
 {
     __atomic_add_fetch(&done_count, 1, __ATOMIC_RELEASE);
@@ -210,7 +219,10 @@ static void *execute(void *unused)
             continue;
         }
         struct sim_op *op = heap_pop();
-        if (op->is_host_function) {
+        if (is_blocked(op)) {
+            op->end_ns = sim_now_ns() + LOOK_AGAIN_NS;
+            heap_push(op);
+        } else if (op->is_host_function) {
             hand_to_host_thread(op);
         } else {
             run_one(op);
@@ -245,7 +257,8 @@ void sim_run_ready(struct sim_op *op, bool may_run)
         }
         return;
     }
-    if (may_run && !op->is_host_function && op->end_ns <= sim_now_ns() && heap_count == 0) {
+    if (may_run && !op->is_host_function && op->end_ns <= sim_now_ns() && heap_count == 0 &&
+        !is_blocked(op)) {
         run_one(op);
         return;
     }
@@ -284,16 +297,43 @@ static void mark_closure(struct sim_op *target)
     free(stack);
 }
 
-/* Runs one of the runnable operations; false when there is none. */
+/* Runs an operation that nobody has asked for; false when there is none. */
+static bool run_unmarked(void)
+{
+    for (struct sim_op *op = sim_pending_first(); op != NULL; op = op->next_pending) {
+        if (op->state == SIM_OP_READY && !op->is_marked && !is_blocked(op)) {
+            op->is_marked = true;
+            run_one(op);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Runs one of the runnable operations, by lot; false when there is none. If they all wait for a
+ * word, others that may write it get their turn, and after them the host. */
 static bool run_any(void)
 {
+    struct timespec moment = {0, LOOK_AGAIN_NS};
+    unsigned start = runnable_count != 0 ? (unsigned)(sim_random() % runnable_count) : 0;
+
+    for (unsigned i = 0; i < runnable_count; i++) {
+        unsigned index = (start + i) % runnable_count;
+        struct sim_op *op = runnable[index];
+        if (!is_blocked(op)) {
+            runnable[index] = runnable[--runnable_count];
+            run_one(op);
+            return true;
+        }
+    }
     if (runnable_count == 0) {
         return false;
     }
-    unsigned index = (unsigned)(sim_random() % runnable_count);
-    struct sim_op *op = runnable[index];
-    runnable[index] = runnable[--runnable_count];
-    run_one(op);
+    if (!run_unmarked()) {
+        pthread_mutex_unlock(&sim_mutex);
+        nanosleep(&moment, NULL);
+        pthread_mutex_lock(&sim_mutex);
+    }
     return true;
 }
 
@@ -337,13 +377,7 @@ void sim_query_progress(void)
         sim_random() % sim_config.progress != 0) {
         return;
     }
-    for (struct sim_op *op = sim_pending_first(); op != NULL; op = op->next_pending) {
-        if (op->state == SIM_OP_READY && !op->is_marked) {
-            op->is_marked = true;
-            run_one(op);
-            return;
-        }
-    }
+    run_unmarked();
 }
 
 void sim_advance_all(void)

@@ -24,6 +24,12 @@ struct sim_host_work {
     void *data;
 };
 
+/* Waits for and writes of words. */
+struct sim_memop_work {
+    unsigned count;
+    CUstreamBatchMemOpParams *ops;
+};
+
 /* The member of the union that type says; events are those of both event nodes, memory that of an
  * allocation or a free. */
 struct sim_work {
@@ -36,6 +42,7 @@ struct sim_work {
         CUgraph child;
         CUevent event;
         struct sim_graph_memory *memory;
+        struct sim_memop_work memops;
     };
 };
 
@@ -57,6 +64,9 @@ CUresult sim_set_run(const CUDA_MEMSET_NODE_PARAMS *work, struct sim_queue *queu
 CUresult sim_host_run(const struct sim_host_work *work, struct sim_queue *queue);
 CUresult sim_event_record_run(CUevent event, struct sim_queue *queue);
 CUresult sim_event_wait_run(CUevent event, struct sim_queue *queue);
+CUresult sim_memops_run(const struct sim_memop_work *work, struct sim_queue *queue);
+/* A copy of a batch; early: its source is read before this returns. */
+CUresult sim_copy_in_batch(const CUDA_MEMCPY3D *work, struct sim_queue *queue, bool is_early);
 void sim_kernel_reach(const struct sim_kernel_work *work, struct sim_op *op);
 void sim_copy_reach(const CUDA_MEMCPY3D *work, struct sim_op *op);
 void sim_set_reach(const CUDA_MEMSET_NODE_PARAMS *work, struct sim_op *op);
