@@ -36,13 +36,16 @@ static const char sim_kernel_fill_slow[] = "sim_fill_slow";
 static const char sim_kernel_copy[] = "sim_copy";
 static const char sim_kernel_add[] = "sim_add";
 static const char sim_kernel_spin[] = "sim_spin";
+static const char sim_kernel_set_condition[] = "sim_set_condition";
+static const char sim_kernel_loop[] = "sim_loop";
 /* Not known to the simulator: it touches nobody knows what. */
 static const char sim_kernel_unknown[] = "unknown_kernel";
 
 __attribute__((constructor)) static void sim_kernels_register(void)
 {
-    static const char *const names[] = {sim_kernel_fill, sim_kernel_fill_slow, sim_kernel_copy,
-                                        sim_kernel_add,  sim_kernel_spin,      sim_kernel_unknown};
+    static const char *const names[] = {
+        sim_kernel_fill, sim_kernel_fill_slow,     sim_kernel_copy, sim_kernel_add,
+        sim_kernel_spin, sim_kernel_set_condition, sim_kernel_loop, sim_kernel_unknown};
     void **handle = __cudaRegisterFatBinary(&sim_kernels_wrapper);
 
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {

@@ -26,6 +26,20 @@ cudaError_t launch_shape(dim3 grid, dim3 block, cudaStream_t stream)
     return cudaLaunchKernel(sim_kernel_spin, grid, block, arguments, 0, stream);
 }
 
+cudaError_t launch_set_condition(unsigned long long handle, unsigned value, cudaStream_t stream)
+{
+    void *arguments[] = {&handle, &value};
+
+    return sim_launch(sim_kernel_set_condition, arguments, stream);
+}
+
+cudaError_t launch_loop(unsigned long long handle, unsigned *left, cudaStream_t stream)
+{
+    void *arguments[] = {&handle, &left};
+
+    return sim_launch(sim_kernel_loop, arguments, stream);
+}
+
 const void *kernel_fill(void)
 {
     return sim_kernel_fill;

@@ -83,6 +83,9 @@ cudaError_t launch_fill(void *p, size_t bytes, int value, cudaStream_t stream);
 cudaError_t launch_copy(void *dst, const void *src, size_t bytes, cudaStream_t stream);
 cudaError_t launch_add(int *p, size_t n, int value, cudaStream_t stream);
 cudaError_t launch_shape(dim3 grid, dim3 block, cudaStream_t stream);
+/* Sets the condition of a conditional node, or counts down and sets it to what is left. */
+cudaError_t launch_set_condition(unsigned long long handle, unsigned value, cudaStream_t stream);
+cudaError_t launch_loop(unsigned long long handle, unsigned *left, cudaStream_t stream);
 const void *kernel_fill(void);
 const void *kernel_add(void);
 #ifdef __cplusplus

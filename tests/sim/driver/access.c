@@ -39,7 +39,7 @@ static struct sim_party party_of(const struct sim_op *op, uint64_t start, uint64
     return party;
 }
 
-static void add_range(struct sim_op *op, struct sim_range range)
+void sim_op_add_range(struct sim_op *op, struct sim_range range)
 {
     if (op->range_count == SIM_MAX_RANGES) {
         return;
@@ -79,7 +79,7 @@ void sim_op_reach_rows(struct sim_op *op, uint64_t address, size_t size_bytes, s
         return;
     }
     if (block == NULL && sim_space_device_of(address) < 0) {
-        add_range(op, range);
+        sim_op_add_range(op, range);
         return;
     }
     if (block == NULL || (sim_block_is_on_device(block) && end > block->node.end &&
@@ -97,7 +97,7 @@ void sim_op_reach_rows(struct sim_op *op, uint64_t address, size_t size_bytes, s
         return;
     }
     range.payload = block->payload + (address - block->node.key);
-    add_range(op, range);
+    sim_op_add_range(op, range);
 }
 
 void sim_op_reach(struct sim_op *op, uint64_t address, size_t size_bytes, bool is_write)
@@ -129,7 +129,7 @@ void sim_op_mention(struct sim_op *op, uint64_t address)
         range.is_write = true;
     }
     range.payload = block->payload + (address - block->node.key);
-    add_range(op, range);
+    sim_op_add_range(op, range);
 }
 
 void sim_op_word(struct sim_op *op, uint64_t address, size_t size_bytes)
@@ -152,7 +152,7 @@ void sim_op_own(struct sim_op *op, struct sim_block *block, bool is_birth)
                               .payload = block->payload,
                               .block = block};
 
-    add_range(op, range);
+    sim_op_add_range(op, range);
 }
 
 static void forget(struct access *access)

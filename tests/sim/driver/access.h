@@ -13,6 +13,7 @@
 void sim_op_reach(struct sim_op *op, uint64_t address, size_t size_bytes, bool is_write);
 void sim_op_reach_rows(struct sim_op *op, uint64_t address, size_t size_bytes, size_t pitch_bytes,
                        size_t rows, bool is_write);
+void sim_op_add_range(struct sim_op *op, struct sim_range range);
 /* The address is only known to be used somehow. */
 void sim_op_mention(struct sim_op *op, uint64_t address);
 /* A word that streams tell each other things by: it must live, but nothing that happens to it

@@ -2,6 +2,7 @@
 #include "builtin.h"
 
 #include "access.h"
+#include "conditional.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -77,12 +78,46 @@ static void declare_spin(struct sim_op *op, const void *const *arguments)
     op->delay_ns += (uint64_t)half(arguments[0]) * 1000;
 }
 
+static void declare_condition(struct sim_op *op, const void *const *arguments)
+{
+    op->data = sim_condition_of(word(arguments[0]));
+    op->value = half(arguments[1]);
+}
+
+static void run_condition(struct sim_op *op)
+{
+    struct sim_condition *condition = op->data;
+
+    if (condition != NULL) {
+        condition->value = (unsigned)op->value;
+        condition->set_count++;
+    }
+}
+
+static void declare_loop(struct sim_op *op, const void *const *arguments)
+{
+    sim_op_reach(op, word(arguments[1]), sizeof(unsigned), true);
+    op->data = sim_condition_of(word(arguments[0]));
+}
+
+static void run_loop(struct sim_op *op)
+{
+    struct sim_condition *condition = op->data;
+
+    if (condition != NULL && op->range_count > 0) {
+        condition->value = --*(unsigned *)op->ranges[0].payload;
+        condition->set_count++;
+    }
+}
+
 static const struct sim_builtin builtins[] = {
     {"sim_fill", 3, {8, 8, 4}, declare_fill, run_fill},
     {"sim_fill_slow", 4, {8, 8, 4, 4}, declare_fill_slow, run_fill},
     {"sim_copy", 3, {8, 8, 8}, declare_copy, run_copy},
     {"sim_add", 3, {8, 8, 4}, declare_add, run_add},
     {"sim_spin", 1, {4}, declare_spin, NULL},
+    {"sim_set_condition", 2, {8, 4}, declare_condition, run_condition},
+    {"sim_loop", 2, {8, 8}, declare_loop, run_loop},
 };
 
 /* Is it the name itself, or "_Z", its length, the name and the types of parameters? */

@@ -5,7 +5,10 @@
  *   sim_fill_slow(void *p, size_t bytes, int value, unsigned us)
  *   sim_copy(void *dst, const void *src, size_t bytes)
  *   sim_add(int *p, size_t n, int v)
- *   sim_spin(unsigned us) */
+ *   sim_spin(unsigned us)
+ *   sim_set_condition(cudaGraphConditionalHandle handle, unsigned value)
+ *   sim_loop(cudaGraphConditionalHandle handle, unsigned *left)   one less is left, and that is the
+ *     condition */
 #ifndef SIM_BUILTIN_H
 #define SIM_BUILTIN_H
 

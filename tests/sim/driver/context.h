@@ -51,6 +51,17 @@ void sim_stream_forget_context(struct CUctx_st *context);
 /* In memory.c: frees what cuMemAlloc and its kin gave to the context. */
 void sim_memory_forget_context(struct CUctx_st *context);
 
+/* Operations that are kept instead of being put into their queue. */
+struct sim_collection {
+    struct sim_op **ops;
+    unsigned count;
+    bool is_open;
+};
+
+/* From begin to end, sim_submit keeps the operations; end gives them, and goes on with the
+ * collection that begin interrupted. */
+struct sim_collection sim_collect_begin(void);
+struct sim_collection sim_collect_end(struct sim_collection outer);
 /* Hands an operation to its queue, or to the capture that is going on there. */
 CUresult sim_submit(struct sim_op *op);
 

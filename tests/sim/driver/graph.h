@@ -65,6 +65,8 @@ CUresult sim_node_replace(CUgraphExec exec, CUgraphNode handle, const struct sim
 bool sim_graph_has_memory(const struct CUgraph_st *graph);
 /* The nodes, each behind all that it waits for; NULL when they go round in circles. */
 struct CUgraphNode_st **sim_graph_sort(const struct CUgraph_st *graph);
+/* The graph that an executable one keeps, or NULL. */
+struct CUgraph_st *sim_exec_graph(CUgraphExec exec);
 /* The copy of a node in an executable graph, or NULL. */
 struct CUgraphNode_st *sim_exec_node(CUgraphExec exec, CUgraphNode node);
 /* All nodes one after the other. */

@@ -2,6 +2,7 @@
 /* Executable graphs. */
 #include "call.h"
 #include "capture.h"
+#include "conditional.h"
 #include "defect.h"
 #include "graph.h"
 #include "sim_api.h"
@@ -49,6 +50,11 @@ struct progress {
 static struct CUgraphExec_st *exec_of(CUgraphExec handle)
 {
     return handle != NULL && handle->magic == EXEC_MAGIC ? handle : NULL;
+}
+
+struct CUgraph_st *sim_exec_graph(CUgraphExec handle)
+{
+    return exec_of(handle) != NULL ? handle->graph : NULL;
 }
 
 struct CUgraphNode_st *sim_exec_node(CUgraphExec handle, CUgraphNode node)
@@ -109,6 +115,9 @@ CUresult sim_cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGrap
 
     if (result != CUDA_SUCCESS || phGraphExec == NULL || sim_graph_of(hGraph) == NULL) {
         return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_VALUE;
+    }
+    if (!sim_conditionals_are_valid(hGraph)) {
+        return CUDA_ERROR_INVALID_VALUE;
     }
     bool has_memory = sim_graph_has_memory(hGraph);
     if (has_memory && hGraph->exec_count != 0) {
@@ -307,6 +316,7 @@ static CUresult launch(struct CUgraphExec_st *exec, struct sim_queue *queue)
         sim_op_wait_for(begin, exec->end);
         sim_clock_join(&queue->clock, &exec->clock);
     }
+    sim_conditions_reset(begin, exec->graph);
     sim_enqueue(begin);
     struct progress start = mark_progress(queue);
     while (count < exec->step_count && result == CUDA_SUCCESS) {
@@ -389,86 +399,4 @@ CUresult sim_cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode,
     }
     *isEnabled = !node->is_disabled;
     return CUDA_SUCCESS;
-}
-
-/* Do both wait for the same nodes? Marks are positions. */
-static bool has_same_edges(const struct CUgraphNode_st *one, const struct CUgraphNode_st *other)
-{
-    if (one->before_count != other->before_count) {
-        return false;
-    }
-    for (size_t i = 0; i < one->before_count; i++) {
-        if (one->before[i]->mark != other->before[i]->mark) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static void number_nodes(struct CUgraph_st *graph)
-{
-    unsigned count = 0;
-
-    for (struct CUgraphNode_st *node = graph->first; node != NULL; node = node->next) {
-        node->mark = count++;
-    }
-}
-
-/* Nodes pair up in the order of their creation. */
-static CUgraphExecUpdateResult compare(struct CUgraph_st *own, struct CUgraph_st *graph,
-                                       CUgraphNode *error_node_out)
-{
-    struct CUgraphNode_st *node = own->first;
-
-    number_nodes(own);
-    number_nodes(graph);
-    for (struct CUgraphNode_st *other = graph->first; other != NULL && node != NULL;
-         other = other->next, node = node->next) {
-        *error_node_out = other;
-        if (node->work.type != other->work.type) {
-            return CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
-        }
-        if (!has_same_edges(node, other)) {
-            return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
-        }
-    }
-    *error_node_out = NULL;
-    return own->node_count != graph->node_count ? CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED
-                                                : CU_GRAPH_EXEC_UPDATE_SUCCESS;
-}
-
-CUresult sim_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
-                                  CUgraphExecUpdateResultInfo *resultInfo)
-{
-    struct CUgraphExec_st *exec = exec_of(hGraphExec);
-
-    if (exec == NULL || sim_graph_of(hGraph) == NULL || resultInfo == NULL) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    memset(resultInfo, 0, sizeof(*resultInfo));
-    resultInfo->result = compare(exec->graph, hGraph, &resultInfo->errorNode);
-    if (resultInfo->result != CU_GRAPH_EXEC_UPDATE_SUCCESS) {
-        return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
-    }
-    struct CUgraphNode_st *node = exec->graph->first;
-    for (struct CUgraphNode_st *other = hGraph->first; other != NULL; other = other->next) {
-        struct sim_work old = node->work;
-        sim_work_copy(&node->work, &other->work);
-        sim_work_fini(&old);
-        node = node->next;
-    }
-    return CUDA_SUCCESS;
-}
-
-CUresult sim_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out,
-                               CUgraphExecUpdateResult *updateResult_out)
-{
-    CUgraphExecUpdateResultInfo info;
-    CUresult result = sim_cuGraphExecUpdate_v2(hGraphExec, hGraph, &info);
-
-    if (result != CUDA_ERROR_INVALID_VALUE && hErrorNode_out != NULL && updateResult_out != NULL) {
-        *hErrorNode_out = info.errorNode;
-        *updateResult_out = info.result;
-    }
-    return result;
 }

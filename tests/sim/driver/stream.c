@@ -22,6 +22,7 @@ struct per_thread {
 };
 
 static struct CUstream_st *free_handles;
+static struct sim_collection collection;
 static pthread_key_t thread_key;
 static pthread_once_t thread_key_once = PTHREAD_ONCE_INIT;
 
@@ -103,9 +104,31 @@ CUresult sim_enter_stream(CUstream handle, struct sim_queue **queue_out)
     return CUDA_SUCCESS;
 }
 
+struct sim_collection sim_collect_begin(void)
+{
+    struct sim_collection outer = collection;
+
+    collection = (struct sim_collection){.is_open = true};
+    return outer;
+}
+
+struct sim_collection sim_collect_end(struct sim_collection outer)
+{
+    struct sim_collection own = collection;
+
+    collection = outer;
+    return own;
+}
+
 CUresult sim_submit(struct sim_op *op)
 {
     struct sim_queue *queue = op->queue;
+
+    if (collection.is_open) {
+        collection.ops = realloc(collection.ops, (collection.count + 1) * sizeof(struct sim_op *));
+        collection.ops[collection.count++] = op;
+        return CUDA_SUCCESS;
+    }
     CUresult result = sim_capture_refuse_implicit(queue);
 
     if (result == CUDA_SUCCESS && queue->capture != NULL) {

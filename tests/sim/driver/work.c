@@ -2,6 +2,7 @@
 #include "work.h"
 
 #include "capture.h"
+#include "conditional.h"
 #include "graph.h"
 #include "module.h"
 
@@ -45,6 +46,7 @@ void sim_work_copy(struct sim_work *work, const struct sim_work *from)
     switch (work->type) {
     case CU_GRAPH_NODE_TYPE_KERNEL: copy_arguments(&work->kernel); break;
     case CU_GRAPH_NODE_TYPE_GRAPH: work->child = sim_graph_clone(from->child); break;
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL: sim_conditional_copy(&work->conditional); break;
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: copy_memops(&work->memops); break;
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
     case CU_GRAPH_NODE_TYPE_MEM_FREE: sim_graph_memory_hold(work->memory); break;
@@ -57,6 +59,7 @@ void sim_work_fini(struct sim_work *work)
     switch (work->type) {
     case CU_GRAPH_NODE_TYPE_KERNEL: free(work->kernel.arguments); break;
     case CU_GRAPH_NODE_TYPE_GRAPH: sim_graph_destroy(work->child); break;
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL: sim_conditional_fini(&work->conditional); break;
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: free(work->memops.ops); break;
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
     case CU_GRAPH_NODE_TYPE_MEM_FREE: sim_graph_memory_drop(work->memory); break;
@@ -74,6 +77,7 @@ CUresult sim_work_run(const struct sim_work *work, struct sim_queue *queue)
     case CU_GRAPH_NODE_TYPE_GRAPH: return sim_graph_run(work->child, queue);
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return sim_event_record_run(work->event, queue);
     case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return sim_event_wait_run(work->event, queue);
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL: return sim_conditional_run(&work->conditional, queue);
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return sim_memops_run(&work->memops, queue);
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC: return sim_graph_memory_alloc(work->memory, queue);
     case CU_GRAPH_NODE_TYPE_MEM_FREE: return sim_graph_memory_free(work->memory, queue);

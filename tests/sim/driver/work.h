@@ -30,6 +30,16 @@ struct sim_memop_work {
     CUstreamBatchMemOpParams *ops;
 };
 
+struct sim_condition;
+
+/* bodies: graphs that belong to the node. */
+struct sim_conditional_work {
+    struct sim_condition *condition;
+    CUgraphConditionalNodeType type;
+    unsigned body_count;
+    CUgraph *bodies;
+};
+
 /* The member of the union that type says; events are those of both event nodes, memory that of an
  * allocation or a free. */
 struct sim_work {
@@ -43,6 +53,7 @@ struct sim_work {
         CUevent event;
         struct sim_graph_memory *memory;
         struct sim_memop_work memops;
+        struct sim_conditional_work conditional;
     };
 };
 
