@@ -8,7 +8,9 @@
 #include "device/cuda_device.h"
 #include "device/cuda_table.h"
 #include "preload/aside.h"
+#include "preload/captures.h"
 #include "preload/original.h"
+#include "preload/passage.h"
 #include "preload/stream_key.h"
 #include "preload/valve.h"
 
@@ -36,7 +38,7 @@ static struct cca_heap *known_heap(CUcontext ctx)
                : NULL;
 }
 
-static int runtime_version(const void *caller)
+int cca_context_runtime_version(const void *caller)
 {
     cudaRuntimeGetVersion_fn get = (cudaRuntimeGetVersion_fn)cca_original_runtime(
         CCA_ROW_cudaRuntimeGetVersion, caller);
@@ -44,34 +46,30 @@ static int runtime_version(const void *caller)
     return get != NULL && get(&version) == CUDA_SUCCESS ? version : 0;
 }
 
-enum up { UP_NO, UP_FOREIGN, UP_YES };
-
-/* A context that has no heap yet gets one, if it is the primary context of its device. */
-static CCA_COLD enum up bring_up(const struct cca_cuda_table *table, CUcontext ctx,
-                                 const void *caller, struct cca_heap **heap_out)
+/* A context that has no heap yet gets one, if it is the primary context of its device and that is
+ * up; or NULL. */
+static CCA_COLD struct cca_heap *bring_up(const struct cca_cuda_table *table, CUcontext ctx,
+                                          const void *caller)
 {
     struct cca_cuda_identity identity;
     struct cca_device device;
-    if (cca_cuda_identify(table, ctx, &identity).kind != CCA_OK || !identity.is_primary_active) {
-        return UP_NO; /* a handle that survived a reset, too */
+    /* A handle that survived a reset is not active. */
+    if (cca_cuda_identify(table, ctx, &identity).kind != CCA_OK || !identity.is_primary_active ||
+        !identity.is_primary ||
+        !cca_aside_allows(cca_cuda_is_integrated(table, identity.ordinal)) ||
+        cca_cuda_device_open(&contexts, table, ctx, identity.ordinal, &device) != 0) {
+        return NULL;
     }
-    if (!identity.is_primary) {
-        return UP_FOREIGN;
-    }
-    if (!cca_aside_allows(cca_cuda_is_integrated(table, identity.ordinal))) {
-        return UP_FOREIGN;
-    }
-    if (cca_cuda_device_open(&contexts, table, ctx, identity.ordinal, &device) != 0) {
-        return UP_FOREIGN;
-    }
-    cca_process_context_is_up(table->driver_version, runtime_version(caller));
+    int runtime = caller != NULL ? cca_context_runtime_version(caller)
+                                 : cca_passage_now.runtime_version;
+    cca_process_context_is_up(table->driver_version, runtime);
     struct cca_allocator *allocator = cca_process_allocator();
     if (allocator == NULL) {
-        return UP_FOREIGN;
+        return NULL;
     }
     cca_valve_replay();
-    *heap_out = cca_allocator_attach(allocator, &device, (uint64_t)(uintptr_t)ctx);
-    return *heap_out != NULL ? UP_YES : UP_FOREIGN;
+    cca_captures_replay();
+    return cca_allocator_attach(allocator, &device, (uint64_t)(uintptr_t)ctx);
 }
 
 static int driver_device(const struct cca_cuda_table *table)
@@ -87,16 +85,10 @@ static int runtime_device(const void *caller)
     return get != NULL && get(&device) == CUDA_SUCCESS ? device : -1;
 }
 
-int cca_context_device(const void *caller)
-{
-    int device = must_ask ? -1 : driver_device(cca_original_table());
-    return device >= 0 ? device : runtime_device(caller);
-}
-
 /* After cudaSetDevice: the current context is that of the runtime's device. Asked until it is. */
 static bool device_agrees(const struct cca_cuda_table *table, const void *caller)
 {
-    if (CCA_LIKELY(!must_ask)) {
+    if (CCA_LIKELY(!must_ask) || caller == NULL) {
         return true;
     }
     int device = driver_device(table);
@@ -122,47 +114,27 @@ static int start_runtime(const void *caller)
     return result;
 }
 
-static enum up look_at_current(const void *caller, struct cca_heap **heap_out)
+struct cca_heap *cca_context_for_alloc(const void *caller)
 {
     const struct cca_cuda_table *table = cca_original_table();
     CUcontext ctx = current_context(table);
     if (ctx == NULL || !device_agrees(table, caller)) {
-        return UP_NO;
+        return NULL;
     }
-    *heap_out = known_heap(ctx);
-    return CCA_LIKELY(*heap_out != NULL) ? UP_YES : bring_up(table, ctx, caller, heap_out);
+    struct cca_heap *heap = known_heap(ctx);
+    return CCA_LIKELY(heap != NULL) ? heap : bring_up(table, ctx, caller);
 }
 
-struct cca_heap *cca_context_for_alloc(const void *caller)
+struct cca_heap *cca_context_known_heap(const void *context)
 {
-    struct cca_heap *heap = NULL;
-    enum up up = look_at_current(caller, &heap);
-    if (CCA_UNLIKELY(up == UP_NO) && start_runtime(caller) == CUDA_SUCCESS) {
-        up = look_at_current(caller, &heap);
-    }
-    return up == UP_YES ? heap : NULL;
-}
-
-struct cca_heap *cca_context_current(void)
-{
-    return known_heap(current_context(cca_original_table()));
-}
-
-struct cca_heap *cca_context_for_wait(const void *caller)
-{
-    const struct cca_cuda_table *table = cca_original_table();
-    struct cca_heap *heap = known_heap(current_context(table));
-    return heap != NULL && device_agrees(table, caller) ? heap : NULL;
-}
-
-bool cca_context_exists(void)
-{
-    return current_context(cca_original_table()) != NULL;
+    CUcontext ctx = (CUcontext)(uintptr_t)context;
+    return known_heap(ctx != NULL ? ctx : current_context(cca_original_table()));
 }
 
 int cca_context_for_free(const void *caller)
 {
-    return CCA_LIKELY(cca_context_exists()) ? CUDA_SUCCESS : start_runtime(caller);
+    return CCA_LIKELY(current_context(cca_original_table()) != NULL) ? CUDA_SUCCESS
+                                                                     : start_runtime(caller);
 }
 
 static bool is_default_stream(const void *stream)
@@ -206,10 +178,7 @@ static struct cca_heap *heap_of_created(const struct cca_cuda_table *table, cons
         return NULL;
     }
     struct cca_heap *heap = known_heap(ctx);
-    if (heap == NULL && bring_up(table, ctx, caller, &heap) != UP_YES) {
-        return NULL;
-    }
-    return heap;
+    return heap != NULL ? heap : bring_up(table, ctx, caller);
 }
 
 struct cca_stream_place cca_context_for_stream(const void *caller, void *stream_,
@@ -219,7 +188,7 @@ struct cca_stream_place cca_context_for_stream(const void *caller, void *stream_
     struct cca_stream_place place = {CCA_STREAM_OTHER, NULL, CCA_KEY_READY};
     struct cca_heap *current = cca_context_for_alloc(caller);
     const struct cca_cuda_table *table = cca_original_table();
-    if (table == NULL || (current == NULL && !cca_context_exists())) {
+    if (table == NULL || (current == NULL && current_context(table) == NULL)) {
         return place;
     }
     if (!cca_cuda_table_has_stream_ids(table)) {
@@ -237,8 +206,7 @@ struct cca_stream_place cca_context_for_stream(const void *caller, void *stream_
     return place;
 }
 
-struct cca_stream_place cca_context_of_known_stream(const void *caller, void *stream_,
-                                                    bool is_per_thread)
+struct cca_stream_place cca_context_of_known_stream(void *stream_, bool is_per_thread)
 {
     CUstream stream = stream_;
     CUcontext ctx = NULL;
@@ -248,7 +216,7 @@ struct cca_stream_place cca_context_of_known_stream(const void *caller, void *st
         return place;
     }
     if (is_default_stream(stream)) {
-        place.heap = cca_context_for_wait(caller);
+        place.heap = cca_context_known_heap(NULL);
     } else if (table->stream_get_ctx(stream, &ctx) == CUDA_SUCCESS) {
         place.heap = known_heap(ctx);
     }
@@ -270,6 +238,30 @@ bool cca_context_still_captures(void *stream, bool is_per_thread)
            is_capturing(table, stream, is_per_thread);
 }
 
+const void *cca_context_of_stream(void *stream)
+{
+    const struct cca_cuda_table *table = cca_original_table();
+    CUcontext ctx = current_context(table);
+    if (ctx != NULL && !is_default_stream(stream) && table->stream_get_ctx != NULL) {
+        (void)table->stream_get_ctx(stream, &ctx);
+    }
+    return ctx;
+}
+
+const void *cca_context_primary(int device)
+{
+    const struct cca_cuda_table *table = cca_original_table();
+    unsigned flags = 0;
+    int is_active = 0;
+    CUcontext ctx = NULL;
+    if (table == NULL || table->primary_get_state(device, &flags, &is_active) != CUDA_SUCCESS ||
+        !is_active || table->primary_retain(&ctx, device) != CUDA_SUCCESS) {
+        return NULL;
+    }
+    (void)table->primary_release(device);
+    return ctx;
+}
+
 bool cca_context_primary_is_up(int device)
 {
     const struct cca_cuda_table *table = cca_original_table();
@@ -286,4 +278,19 @@ size_t cca_context_total_bytes(void)
     return table != NULL && table->mem_get_info(&free_bytes, &total_bytes) == CUDA_SUCCESS
                ? total_bytes
                : 0;
+}
+
+int cca_context_relax(void)
+{
+    const struct cca_cuda_table *table = cca_original_table();
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    return table != NULL && table->exchange_capture_mode(&mode) == CUDA_SUCCESS ? (int)mode : -1;
+}
+
+void cca_context_unrelax(int mode_)
+{
+    CUstreamCaptureMode mode = (CUstreamCaptureMode)mode_;
+    if (mode_ >= 0) {
+        (void)cca_original_table()->exchange_capture_mode(&mode);
+    }
 }

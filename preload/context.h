@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Which heap a call belongs to: that of the thread's current context, or of a stream's, when it is
  * a primary context. Heaps come into being here. To be called inside a hook's enter and leave. No
- * CUDA header is needed here. */
+ * CUDA header is needed here.
+ *
+ * `caller` is where the program called the runtime door from, NULL at the driver door: there the
+ * current context is the right one without asking a runtime. */
 #ifndef CCA_PRELOAD_CONTEXT_H
 #define CCA_PRELOAD_CONTEXT_H
 
@@ -15,23 +18,19 @@
  * current only in their next call: the next look asks the caller's runtime. */
 void cca_context_ask(void);
 
-/* The heap that a cudaMalloc of this caller belongs to. Brings the context up through the caller's
- * own runtime where the thread has none. NULL: not served; forward the call. */
+/* The heap that an allocation of this caller belongs to. NULL: not served at this door; forward the
+ * call. */
 struct cca_heap *cca_context_for_alloc(const void *caller);
 
-/* The heap of the current context when both exist, or NULL. Asks nobody and starts nothing. */
-struct cca_heap *cca_context_current(void);
+/* Of the caller's runtime, as CUDA counts; 0 = not known. */
+int cca_context_runtime_version(const void *caller);
 
-/* The same before a call of this caller's runtime that will wait for its device; NULL where another
- * device is still current. */
-struct cca_heap *cca_context_for_wait(const void *caller);
+/* The heap of a context, of the current one when it is NULL; or NULL. Starts nothing. */
+struct cca_heap *cca_context_known_heap(const void *context);
 
 /* A thread that frees has a context afterwards, as natively: 0, or the error with which the
  * caller's runtime failed to bring one up. */
 int cca_context_for_free(const void *caller);
-
-/* Whether a context is current on this thread. */
-bool cca_context_exists(void);
 
 enum cca_stream_kind {
     CCA_STREAM_SERVED,    /* heap and key are valid */
@@ -52,8 +51,7 @@ struct cca_stream_place cca_context_for_stream(const void *caller, void *stream,
 
 /* A stream that is about to be waited for or destroyed: only what is known already, nothing is
  * started. */
-struct cca_stream_place cca_context_of_known_stream(const void *caller, void *stream,
-                                                    bool is_per_thread);
+struct cca_stream_place cca_context_of_known_stream(void *stream, bool is_per_thread);
 
 /* Not one of the handles that stand for default streams. */
 bool cca_context_is_created(const void *stream);
@@ -64,13 +62,20 @@ bool cca_context_is_own_stream(const void *stream, bool is_per_thread);
 /* True also when the driver does not say. */
 bool cca_context_still_captures(void *stream, bool is_per_thread);
 
-/* The device that a call of this caller's runtime would act on, or -1. */
-int cca_context_device(const void *caller);
+/* The context that a stream belongs to, the current one for default streams; or NULL. */
+const void *cca_context_of_stream(void *stream);
+
+/* The primary context of a device while it is up, or NULL. */
+const void *cca_context_primary(int device);
 
 /* Whether the primary context of a device is up; true when the driver does not say. */
 bool cca_context_primary_is_up(int device);
 
 /* Total memory of the current context's device, 0 when the driver does not say. */
 size_t cca_context_total_bytes(void);
+
+/* The thread's capture mode becomes relaxed; returns what unrelax puts back. */
+int cca_context_relax(void);
+void cca_context_unrelax(int mode);
 
 #endif

@@ -3,7 +3,8 @@
  * the program, most of which never use CUDA. Nothing is taken down at the end either, since
  * destructors of other objects still free memory through the hooks. */
 #include "preload/loader.h"
-#include "preload/original.h"
+#include "preload/lookup.h"
+#include "preload/rows.h"
 #include "process/process.h"
 
 _Static_assert((int)CCA_ROW_HOOKS <= (int)CCA_COVERAGE_ROWS_MAX, "every row has its counts");
@@ -20,6 +21,9 @@ __attribute__((constructor)) static void load(void)
 {
     cca_loader_start();
     cca_process_load();
+    if (!cca_process_is_active()) {
+        cca_lookup_turn_off();
+    }
     cca_process_name_coverage(names, CCA_ROW_HOOKS);
 }
 

@@ -39,6 +39,16 @@
         real_ != NULL ? real_(__VA_ARGS__) : (int)CCA_CUDA_NOT_INITIALIZED; \
     })
 
+/* The same inside a hook's enter and leave: the real function may wait, and for that time the
+ * thread is outside. */
+#define CCA_OUTSIDE_DRIVER(name, ...)                        \
+    __extension__({                                          \
+        int depth_ = cca_reentry_suspend();                  \
+        int result_ = CCA_FORWARD_DRIVER(name, __VA_ARGS__); \
+        cca_reentry_resume(depth_);                          \
+        result_;                                             \
+    })
+
 /* Where the program called from. Only in the exported function itself. */
 #define CCA_CALLER() __builtin_return_address(0)
 
@@ -69,37 +79,5 @@ static inline void cca_hook_leave(void)
 {
     cca_reentry_leave();
 }
-
-/* A free that got no enter: it came from inside a call of ours on the same thread, as from a signal
- * handler, while the block's lock may be held. Memory of ours stays live then and the free counts
- * as done: given to the driver it would take a whole segment along. */
-bool cca_hook_must_keep(uint64_t addr);
-
-/* The real free of memory that was only accounted for, which the estimate of CCA_MODE=count hears
- * of: begins before it, and ended after it with its result, which is returned. */
-struct cca_passing {
-    int token; /* -1: nothing is known of the address */
-    uint64_t began_ns;
-};
-
-static inline struct cca_passing cca_hook_pass_begins(uint64_t addr,
-                                                      const struct cca_request *request)
-{
-    struct cca_passing passing = {.token = cca_process_passed_free(addr, request)};
-    passing.began_ns = passing.token >= 0 ? cca_clock_ns() : 0;
-    return passing;
-}
-
-static inline int cca_hook_pass_ended(const struct cca_passing *passing, int result)
-{
-    if (passing->token >= 0) {
-        cca_process_passed_free_took(passing->token, cca_clock_ns() - passing->began_ns);
-    }
-    return result;
-}
-
-/* A free through any door: what the allocator decided. `request` is described already. */
-enum cca_free_result cca_hook_free(enum cca_row row, uint64_t addr,
-                                   const struct cca_request *request);
 
 #endif

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The runtime door, calls that are forwarded while the allocator is told: what waits, what changes
- * or ends a device or a stream, and what asks for free memory. The real calls are made outside
- * enter and leave, since a program may leave a long wait by exit. */
+/* The driver door, calls that are forwarded while the allocator is told: what waits, and what asks
+ * for free memory. The real calls are made outside enter and leave, since a program may leave a
+ * long wait by exit. */
 #include <stdint.h>
 
 #include "preload/context.h"
 #include "preload/hook.h"
-#include "preload/valve.h"
 #include "process/process.h"
 
 static void note(enum cca_row row)
@@ -34,8 +33,7 @@ static struct wait begin_wait(struct cca_heap *heap, cca_key key, bool is_known)
     return wait;
 }
 
-static struct wait begin_stream_wait(enum cca_row row, const void *caller, void *stream,
-                                     bool is_per_thread)
+static struct wait begin_stream_wait(enum cca_row row, void *stream, bool is_per_thread)
 {
     struct wait wait = {0};
     if (!cca_hook_enter(row)) {
@@ -43,14 +41,15 @@ static struct wait begin_stream_wait(enum cca_row row, const void *caller, void 
     }
     cca_hook_count(row, CCA_COVERAGE_PASSED);
     if (cca_process_allocator() != NULL) {
-        struct cca_stream_place place = cca_context_of_known_stream(caller, stream, is_per_thread);
+        struct cca_stream_place place = cca_context_of_known_stream(stream, is_per_thread);
         wait = begin_wait(place.heap, place.key, place.kind == CCA_STREAM_SERVED);
     }
     cca_hook_leave();
     return wait;
 }
 
-static struct wait begin_device_wait(enum cca_row row, const void *caller)
+/* For a context, the current one when it is NULL. */
+static struct wait begin_context_wait(enum cca_row row, const void *context)
 {
     struct wait wait = {0};
     if (!cca_hook_enter(row)) {
@@ -58,7 +57,22 @@ static struct wait begin_device_wait(enum cca_row row, const void *caller)
     }
     cca_hook_count(row, CCA_COVERAGE_PASSED);
     if (cca_process_allocator() != NULL) {
-        wait = begin_wait(cca_context_for_wait(caller), CCA_KEY_READY, true);
+        wait = begin_wait(cca_context_known_heap(context), CCA_KEY_READY, true);
+    }
+    cca_hook_leave();
+    return wait;
+}
+
+/* An event says nothing of where it was recorded: only a moment to look. */
+static struct wait begin_event_wait(enum cca_row row)
+{
+    struct wait wait = {0};
+    if (!cca_hook_enter(row)) {
+        return wait;
+    }
+    cca_hook_count(row, CCA_COVERAGE_PASSED);
+    if (cca_process_allocator() != NULL) {
+        wait = begin_wait(cca_context_known_heap(NULL), CCA_KEY_READY, false);
     }
     cca_hook_leave();
     return wait;
@@ -79,42 +93,44 @@ static int end_wait(const struct wait *wait, int result)
     return result;
 }
 
-int cudaStreamSynchronize(void *stream)
+int cuStreamSynchronize(void *stream)
 {
-    const void *caller = CCA_CALLER();
-    struct wait wait = begin_stream_wait(CCA_ROW_cudaStreamSynchronize, caller, stream, false);
-    return end_wait(&wait, CCA_FORWARD_RUNTIME(cudaStreamSynchronize, caller, stream));
+    struct wait wait = begin_stream_wait(CCA_ROW_cuStreamSynchronize, stream, false);
+    return end_wait(&wait, CCA_FORWARD_DRIVER(cuStreamSynchronize, stream));
 }
 
-int cudaStreamSynchronize_ptsz(void *stream)
+int cuStreamSynchronize_ptsz(void *stream)
 {
-    const void *caller = CCA_CALLER();
-    struct wait wait = begin_stream_wait(CCA_ROW_cudaStreamSynchronize_ptsz, caller, stream, true);
-    return end_wait(&wait, CCA_FORWARD_RUNTIME(cudaStreamSynchronize_ptsz, caller, stream));
+    struct wait wait = begin_stream_wait(CCA_ROW_cuStreamSynchronize_ptsz, stream, true);
+    return end_wait(&wait, CCA_FORWARD_DRIVER(cuStreamSynchronize_ptsz, stream));
 }
 
-int cudaDeviceSynchronize(void)
+int cuCtxSynchronize(void)
 {
-    const void *caller = CCA_CALLER();
-    struct wait wait = begin_device_wait(CCA_ROW_cudaDeviceSynchronize, caller);
-    return end_wait(&wait, CCA_FORWARD_RUNTIME(cudaDeviceSynchronize, caller));
+    struct wait wait = begin_context_wait(CCA_ROW_cuCtxSynchronize, NULL);
+    return end_wait(&wait, CCA_FORWARD_DRIVER(cuCtxSynchronize));
 }
 
-int cudaThreadSynchronize(void)
+int cuCtxSynchronize_v2(void *ctx)
 {
-    const void *caller = CCA_CALLER();
-    struct wait wait = begin_device_wait(CCA_ROW_cudaThreadSynchronize, caller);
-    return end_wait(&wait, CCA_FORWARD_RUNTIME(cudaThreadSynchronize, caller));
+    struct wait wait = begin_context_wait(CCA_ROW_cuCtxSynchronize_v2, ctx);
+    return end_wait(&wait, CCA_FORWARD_DRIVER(cuCtxSynchronize_v2, ctx));
 }
 
-int cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
+int cuEventSynchronize(void *event)
 {
-    note(CCA_ROW_cudaMemGetInfo);
-    int result = CCA_FORWARD_RUNTIME(cudaMemGetInfo, CCA_CALLER(), free_bytes, total_bytes);
+    struct wait wait = begin_event_wait(CCA_ROW_cuEventSynchronize);
+    return end_wait(&wait, CCA_FORWARD_DRIVER(cuEventSynchronize, event));
+}
+
+int cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
+{
+    note(CCA_ROW_cuMemGetInfo_v2);
+    int result = CCA_FORWARD_DRIVER(cuMemGetInfo_v2, free_bytes, total_bytes);
     if (result != CCA_CUDA_SUCCESS || free_bytes == NULL || !cca_hook_enter_again()) {
         return result;
     }
-    struct cca_heap *heap = cca_context_current();
+    struct cca_heap *heap = cca_context_known_heap(NULL);
     size_t total = total_bytes != NULL ? *total_bytes : cca_context_total_bytes();
     if (heap != NULL && total != 0 && cca_process_config()->mem_get_info == CCA_INFO_ADJUSTED) {
         cca_allocator_adjust_mem_info(cca_process_allocator(), heap, free_bytes, total);
@@ -127,67 +143,17 @@ int cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
  * where it would be missed. A row is padded by less than this. */
 enum { PITCH_PAD = 512 };
 
-int cudaMallocPitch(void **ptr, size_t *pitch, size_t width_bytes, size_t height)
+int cuMemAllocPitch_v2(uint64_t *addr, size_t *pitch, size_t width_bytes, size_t height,
+                       unsigned element_bytes)
 {
-    if (cca_hook_enter(CCA_ROW_cudaMallocPitch)) {
-        cca_hook_count(CCA_ROW_cudaMallocPitch, CCA_COVERAGE_PASSED);
-        struct cca_heap *heap = cca_context_current();
+    if (cca_hook_enter(CCA_ROW_cuMemAllocPitch_v2)) {
+        cca_hook_count(CCA_ROW_cuMemAllocPitch_v2, CCA_COVERAGE_PASSED);
+        struct cca_heap *heap = cca_context_known_heap(NULL);
         size_t bytes;
         if (heap != NULL && !__builtin_mul_overflow(width_bytes + PITCH_PAD, height, &bytes)) {
             cca_allocator_make_room(cca_process_allocator(), heap, bytes);
         }
         cca_hook_leave();
     }
-    return CCA_FORWARD_RUNTIME(cudaMallocPitch, CCA_CALLER(), ptr, pitch, width_bytes, height);
-}
-
-int cudaSetDevice(int device)
-{
-    note(CCA_ROW_cudaSetDevice);
-    cca_context_ask();
-    return CCA_FORWARD_RUNTIME(cudaSetDevice, CCA_CALLER(), device);
-}
-
-static void before_reset(enum cca_row row, const void *caller)
-{
-    if (cca_hook_enter(row)) {
-        cca_hook_count(row, CCA_COVERAGE_PASSED);
-        struct cca_allocator *allocator = cca_process_allocator();
-        int device = allocator != NULL ? cca_context_device(caller) : -1;
-        if (device >= 0) {
-            cca_allocator_detach(allocator, device);
-        }
-        cca_hook_leave();
-    }
-}
-
-int cudaDeviceReset(void)
-{
-    const void *caller = CCA_CALLER();
-    before_reset(CCA_ROW_cudaDeviceReset, caller);
-    return CCA_FORWARD_RUNTIME(cudaDeviceReset, caller);
-}
-
-int cudaThreadExit(void)
-{
-    const void *caller = CCA_CALLER();
-    before_reset(CCA_ROW_cudaThreadExit, caller);
-    return CCA_FORWARD_RUNTIME(cudaThreadExit, caller);
-}
-
-int cudaStreamDestroy(void *stream)
-{
-    const void *caller = CCA_CALLER();
-    if (cca_hook_enter(CCA_ROW_cudaStreamDestroy)) {
-        cca_hook_count(CCA_ROW_cudaStreamDestroy, CCA_COVERAGE_PASSED);
-        struct cca_stream_place place = {.kind = CCA_STREAM_OTHER};
-        if (cca_context_is_created(stream)) {
-            place = cca_context_of_known_stream(caller, stream, false);
-        }
-        if (place.kind == CCA_STREAM_SERVED) {
-            cca_allocator_stream_ends(cca_process_allocator(), place.heap, place.key);
-        }
-        cca_hook_leave();
-    }
-    return cca_valve_after_destroy(stream, CCA_FORWARD_RUNTIME(cudaStreamDestroy, caller, stream));
+    return CCA_FORWARD_DRIVER(cuMemAllocPitch_v2, addr, pitch, width_bytes, height, element_bytes);
 }

@@ -11,6 +11,7 @@
 
 #include "base/compiler.h"
 #include "base/loader_gate.h"
+#include "preload/lookup.h"
 
 /* struct dl_find_object, which older headers lack; the rest of it is of no interest here. */
 struct found_object {
@@ -25,7 +26,7 @@ static find_object_fn find_object; /* written once, by the constructor */
 
 void cca_loader_start(void)
 {
-    *(void **)&find_object = dlsym(RTLD_DEFAULT, "_dl_find_object");
+    *(void **)&find_object = cca_lookup_real(RTLD_DEFAULT, "_dl_find_object");
     if (find_object == NULL) {
         (void)dlerror(); /* not the program's to see */
     }
@@ -153,7 +154,8 @@ struct symbols {
 struct definition_search {
     const char *name;
     uint32_t hash;
-    int count; /* of definitions */
+    uintptr_t only; /* the start of the only object to look at; 0 = all but ours */
+    int count;      /* of definitions */
     void *function;
     uintptr_t owner;
 };
@@ -225,17 +227,23 @@ static void search_gnu(const struct dl_phdr_info *info, const struct symbols *sy
     }
 }
 
+bool cca_loader_is_ours(const void *addr)
+{
+    extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+    extern const char _end[] __attribute__((visibility("hidden")));
+    return (const char *)addr >= __ehdr_start && (const char *)addr < _end;
+}
+
 static int count_definitions(struct dl_phdr_info *info, size_t size, void *user)
 {
-    static const char here;
     (void)size;
     struct definition_search *search = user;
     struct symbols symbols = read_symbols(info);
     uintptr_t start, end;
     int before = search->count;
     measure(info, &start, &end);
-    if (symbols.entries == NULL || symbols.texts == NULL ||
-        ((uintptr_t)&here >= start && (uintptr_t)&here < end)) {
+    if (symbols.entries == NULL || symbols.texts == NULL || cca_loader_is_ours((void *)start) ||
+        (search->only != 0 && search->only != start)) {
         return 0;
     }
     if (symbols.gnu_hash != NULL) {
@@ -249,16 +257,31 @@ static int count_definitions(struct dl_phdr_info *info, size_t size, void *user)
     return search->count > 1;
 }
 
+static void begin_search(struct definition_search *search, const char *name)
+{
+    *search = (struct definition_search){.name = name, .hash = 5381};
+    for (const char *at = name; *at != '\0'; at++) {
+        search->hash = search->hash * 33 + (unsigned char)*at;
+    }
+}
+
 void *cca_loader_sole_definition(const char *name, uintptr_t *owner_out)
 {
-    struct definition_search search = {.name = name, .hash = 5381};
-    for (const char *at = name; *at != '\0'; at++) {
-        search.hash = search.hash * 33 + (unsigned char)*at;
-    }
+    struct definition_search search;
+    begin_search(&search, name);
     (void)walk(count_definitions, &search);
     if (search.count != 1) {
         return NULL;
     }
     *owner_out = search.owner;
     return search.function;
+}
+
+bool cca_loader_defines(const struct cca_loader_object *object, const char *name)
+{
+    struct definition_search search;
+    begin_search(&search, name);
+    search.only = object->start;
+    (void)walk(count_definitions, &search);
+    return search.count > 0;
 }

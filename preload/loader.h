@@ -28,6 +28,12 @@ bool cca_loader_object_at(const void *addr, struct cca_loader_object *object_out
 /* The n-th object whose file name holds `part`. */
 bool cca_loader_object_named(const char *part, int position, struct cca_loader_object *object_out);
 
+/* Whether an address lies in this library. */
+bool cca_loader_is_ours(const void *addr);
+
+/* Whether the object itself, not what it needs, defines this name. */
+bool cca_loader_defines(const struct cca_loader_object *object, const char *name);
+
 /* What tells, at every call, whether an object seen before is still the one around an address.
  * `path` stays valid as long as the object around the address stays. */
 struct cca_loader_glance {

@@ -13,15 +13,15 @@
 #include "base/log.h"
 #include "device/cuda_table.h"
 #include "preload/loader.h"
+#include "preload/lookup.h"
 
 enum { MODULES_MAX = 64, KEPT_MAX = 32 };
 
 /* The main program's own address for a function may be a jump slot that leads to us. */
 static bool is_genuine(void *found, struct cca_loader_object *owner_out)
 {
-    static const char here;
     return found != NULL && cca_loader_object_at(found, owner_out) && owner_out->path[0] != '\0' &&
-           !((uintptr_t)&here >= owner_out->start && (uintptr_t)&here < owner_out->end);
+           !cca_loader_is_ours(found);
 }
 
 /* Where objects start that will never be unloaded. */
@@ -69,7 +69,7 @@ static void *look_up_in(const struct cca_loader_object *object, const char *name
     if (handle == NULL) {
         return NULL;
     }
-    void *found = dlsym(handle, name);
+    void *found = cca_lookup_real(handle, name);
     bool is_good = is_genuine(found, owner_out);
     if (is_good) {
         keep_loaded(owner_out);
@@ -80,7 +80,7 @@ static void *look_up_in(const struct cca_loader_object *object, const char *name
 
 static void *look_up_next(const char *name, struct cca_loader_object *owner_out)
 {
-    void *found = dlsym(RTLD_NEXT, name);
+    void *found = cca_lookup_real(RTLD_NEXT, name);
     if (!is_genuine(found, owner_out)) {
         return NULL;
     }
@@ -113,6 +113,7 @@ static CCA_NOINLINE void *look_up_runtime(const struct cca_loader_object *caller
 struct module {
     struct cca_loader_object object;
     _Atomic uint64_t unloads; /* seen at its place when the process had unloaded so many objects */
+    _Atomic bool is_reached;  /* its runtime's calls come back through the driver door */
     _Atomic(void *) functions[CCA_ROWS];
 };
 
@@ -207,8 +208,22 @@ void *cca_original_runtime(enum cca_row row, const void *caller)
     return CCA_LIKELY(found != NULL) ? found : resolve_runtime(row, caller);
 }
 
+bool cca_original_is_reached(const void *caller)
+{
+    struct module *module = find_module(caller);
+    return module != NULL && atomic_load_explicit(&module->is_reached, memory_order_relaxed);
+}
+
+void cca_original_set_reached(const void *caller)
+{
+    struct module *module = find_module(caller);
+    if (module != NULL) {
+        atomic_store_explicit(&module->is_reached, true, memory_order_relaxed);
+    }
+}
+
 /* Never "libcuda.so" (a link-time stub), never a fixed path. */
-static void *driver_handle(bool may_load)
+void *cca_original_driver_handle(bool may_load)
 {
     static _Atomic(void *) cached;
     void *handle = atomic_load_explicit(&cached, memory_order_acquire);
@@ -230,8 +245,8 @@ static CCA_COLD void *resolve_driver(const char *name)
         found = look_up_next(name, &owner);
     }
     if (found == NULL) {
-        void *handle = driver_handle(true);
-        found = handle != NULL ? dlsym(handle, name) : NULL;
+        void *handle = cca_original_driver_handle(true);
+        found = handle != NULL ? cca_lookup_real(handle, name) : NULL;
         if (is_genuine(found, &owner)) {
             keep_loaded(&owner);
         }
@@ -253,7 +268,7 @@ void *cca_original_driver(enum cca_row row)
 /* An explicit handle never leads to our own exports. */
 static void *look_up_driver(void *handle, const char *name)
 {
-    return dlsym(handle, name);
+    return cca_lookup_real(handle, name);
 }
 
 enum table_state { TABLE_EMPTY, TABLE_BUSY, TABLE_READY, TABLE_UNUSABLE };
@@ -262,7 +277,7 @@ enum table_state { TABLE_EMPTY, TABLE_BUSY, TABLE_READY, TABLE_UNUSABLE };
 static CCA_COLD const struct cca_cuda_table *fill_table(struct cca_cuda_table *table,
                                                         _Atomic int *state)
 {
-    void *handle = driver_handle(false);
+    void *handle = cca_original_driver_handle(false);
     if (handle == NULL) {
         return NULL;
     }

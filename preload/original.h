@@ -17,6 +17,15 @@ void *cca_original_runtime(enum cca_row row, const void *caller);
 /* The driver function, or NULL. Loads libcuda.so.1 when nobody has. */
 void *cca_original_driver(enum cca_row row);
 
+/* Whether calls that this caller makes of its runtime are known to come back through the driver
+ * door, and the note that they do. The caller must have been bound to a runtime function before. */
+bool cca_original_is_reached(const void *caller);
+void cca_original_set_reached(const void *caller);
+
+/* libcuda.so.1, kept loaded from then on, or NULL. Unless it may be loaded, only where somebody has
+ * done so; that leaves no error for dlerror. */
+void *cca_original_driver_handle(bool may_load);
+
 /* The driver functions of our own, or NULL as long as nobody has loaded libcuda.so.1, or when it
  * lacks one that we need. Filled once. */
 struct cca_cuda_table;

@@ -7,11 +7,12 @@
 #define VERSION(since) ((int)((since)*10 + 0.5) / 10 * 1000 + (int)((since)*10 + 0.5) % 10 * 10)
 
 const struct cca_row_info cca_rows[CCA_ROW_HOOKS] = {
-#define ROW(name_, door_, action, since_, is_per_thread_, params, args) \
-    [CCA_ROW_##name_] = {.name = #name_,                                \
-                         .door = CCA_DOOR_##door_,                      \
-                         .since = VERSION(since_),                      \
-                         .is_per_thread = is_per_thread_,               \
+#define ROW(name_, door_, action_, since_, is_per_thread_, params, args) \
+    [CCA_ROW_##name_] = {.name = #name_,                                 \
+                         .door = CCA_DOOR_##door_,                       \
+                         .action = CCA_ACTION_##action_,                 \
+                         .since = VERSION(since_),                       \
+                         .is_per_thread = is_per_thread_,                \
                          .wrapper = (void *)(name_##_fn)name_},
 #include "preload/hooks.def"
 };

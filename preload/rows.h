@@ -22,9 +22,20 @@ enum cca_row {
 
 enum cca_door { CCA_DOOR_RUNTIME, CCA_DOOR_DRIVER };
 
+/* What hooks.def says of them. */
+enum cca_action {
+    CCA_ACTION_SERVE,
+    CCA_ACTION_STATE,
+    CCA_ACTION_CAPTURE,
+    CCA_ACTION_LOOKUP,
+    CCA_ACTION_GUARD,
+    CCA_ACTION_VALVE
+};
+
 struct cca_row_info {
     const char *name; /* as exported */
     enum cca_door door;
+    enum cca_action action;
     int since;          /* as CUDA counts, 11020 = 11.2 */
     bool is_per_thread; /* a null stream is the thread's own */
     void *wrapper;      /* our exported function */

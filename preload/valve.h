@@ -7,16 +7,12 @@
 #include "preload/original.h"
 #include "process/process.h"
 
-/* Ends caching on behalf of a row. Before the first context there is nothing to end: then it is
- * remembered. */
+/* Ends caching on behalf of a row, or for a reason of static storage. Before the first context
+ * there is nothing to end: then it is remembered. */
 void cca_valve_stop(enum cca_row row);
+void cca_valve_stop_because(const char *reason);
 
-/* When a context comes up and the allocator exists: what was remembered takes effect, captures that
- * are under way included. */
+/* When a context comes up and the allocator exists: what was remembered takes effect. */
 void cca_valve_replay(void);
-
-/* After the real destruction of a stream, with its result, which is returned: a capture on it is
- * over. Outside enter and leave. */
-int cca_valve_after_destroy(void *stream, int result);
 
 #endif

@@ -29,11 +29,24 @@ static bool wants_stack(const struct cca_config *config, bool is_free)
     return is_free ? config->context == CCA_CONTEXT_ALL : config->context != CCA_CONTEXT_NONE;
 }
 
-CCA_NOINLINE void cca_process_describe(struct cca_request *request, bool is_free, int skip)
+/* How many frames lie further in than the one that `caller` returns to. */
+static int frames_before(const uintptr_t *pcs, int depth, const void *caller)
+{
+    for (int i = 0; caller != NULL && i < depth; i++) {
+        if (pcs[i] == (uintptr_t)caller) {
+            return i;
+        }
+    }
+    return 0;
+}
+
+/* In the frame of whoever calls it: the unwinder counts frames. */
+static inline __attribute__((always_inline)) void
+describe(struct cca_request *request, bool is_free, const void *caller, int skip)
 {
     struct cca_process *process = cca_process_state();
     uintptr_t pcs[DEPTH_MAX];
-    int max, depth;
+    int max, depth, before;
 
     request->thread = current_thread();
     request->stack = 0;
@@ -43,7 +56,19 @@ CCA_NOINLINE void cca_process_describe(struct cca_request *request, bool is_free
     }
     max = process->config.stack_depth < DEPTH_MAX ? (int)process->config.stack_depth : DEPTH_MAX;
     depth = cca_unwind_capture(pcs, max, skip + 1);
-    request->stack = cca_stack_table_intern(&process->stacks, pcs, depth);
+    before = frames_before(pcs, depth, caller);
+    request->stack = cca_stack_table_intern(&process->stacks, pcs + before, depth - before);
+}
+
+CCA_NOINLINE void cca_process_describe(struct cca_request *request, bool is_free, int skip)
+{
+    describe(request, is_free, NULL, skip);
+}
+
+CCA_NOINLINE void cca_process_describe_from(struct cca_request *request, bool is_free,
+                                            const void *caller, int skip)
+{
+    describe(request, is_free, caller, skip);
 }
 
 void cca_process_count(int row, enum cca_coverage what)

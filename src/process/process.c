@@ -7,6 +7,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "base/format.h"
 #include "base/log.h"
 #include "cca/cca_version.h"
 #include "observe/unwind.h"
@@ -16,7 +17,7 @@
 
 /* Distinct stacks expected at most, and the address space for their frames; pages exist once used.
  */
-enum { STACK_SLOTS = 1 << 18 };
+enum { STACK_SLOTS = 1 << 18, REASON_BYTES = 160 };
 #define STACK_ARENA_BYTES ((size_t)256 << 20)
 
 static struct cca_process the_process;
@@ -255,15 +256,20 @@ void cca_process_passed_free_took(int token, uint64_t took_ns)
     }
 }
 
-void cca_process_stop_caching(const char *because)
+void cca_process_stop_caching_because(const char *reason)
 {
     struct cca_allocator *allocator = cca_process_allocator();
 
     if (allocator != NULL && cca_allocator_stop(allocator) &&
         the_process.config.mode == CCA_MODE_CACHE) {
-        cca_log(CCA_LOG_WARN,
-                "caching ends: the program called %s, which is not handled yet; live memory stays "
-                "valid",
-                because);
+        cca_log(CCA_LOG_WARN, "caching ends: %s; live memory stays valid", reason);
     }
+}
+
+void cca_process_stop_caching(const char *api)
+{
+    char reason[REASON_BYTES];
+
+    cca_format(reason, sizeof(reason), "the program called %s, which is not handled yet", api);
+    cca_process_stop_caching_because(reason);
 }

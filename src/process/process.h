@@ -38,6 +38,11 @@ void cca_process_context_is_up(int driver_version, int runtime_version);
  * from the hook. */
 void cca_process_describe(struct cca_request *request, bool is_free, int skip);
 
+/* The same from further in: the innermost frame is to be the one that `caller` returns to, where it
+ * is on the stack; NULL: none is looked for. */
+void cca_process_describe_from(struct cca_request *request, bool is_free, const void *caller,
+                               int skip);
+
 /* How often an API was seen, served by us, passed through, and how often a look-up handed out a
  * form of it that is not known here; shown in the snapshot. `row` is the position in hooks.def.
  * Lock-free. */
@@ -62,8 +67,9 @@ void cca_process_name_coverage(const struct cca_coverage_name *names, int count)
  * gives the reason. False when memory is cached already: nothing has changed. */
 bool cca_process_stand_aside(const char *why);
 
-/* Caching ends (one line on stderr that names `because`, an API the program called). */
-void cca_process_stop_caching(const char *because);
+/* Caching ends, with one line on stderr that names the API the program called, or the reason. */
+void cca_process_stop_caching(const char *api);
+void cca_process_stop_caching_because(const char *reason);
 
 /* What the driver itself gave the program within `took_ns`: accounted for, and played to the
  * estimate of CCA_MODE=count. */

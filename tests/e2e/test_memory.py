@@ -34,7 +34,7 @@ class Hoarding(Case):
         self.check("pool")
 
     def test_after_a_capture(self):
-        self.check("capture")
+        self.check("capture", ends_caching=False)
 
     def test_after_peer_access(self):
         self.check("peer", SIMCUDA_DEVICES="2")

@@ -81,17 +81,19 @@ class Valve(Case):
             self.assertEqual(len(lines), 1, runs[mode].stderr)
             self.assertIn(api, lines[0])
 
-    def test_capture(self):
-        self.check("capture", "cudaStreamBeginCapture")
+    def test_a_capture_keeps_caching(self):
+        _, runs = self.compare("valve", "capture")
+        for mode in ("strict", "fence"):
+            self.assertNotIn("caching ends", runs[mode].stderr)
 
     def test_peer_access(self):
-        self.check("peer", "cudaDeviceEnablePeerAccess", env={"SIMCUDA_DEVICES": "2"})
+        self.check("peer", "cuCtxEnablePeerAccess", env={"SIMCUDA_DEVICES": "2"})
 
     def test_pool_attributes(self):
-        self.check("pool", "cudaMemPoolSetAttribute")
+        self.check("pool", "cuMemPoolSetAttribute")
 
     def test_ipc_of_a_whole_segment(self):
-        self.check("ipc", "cudaIpcGetMemHandle")
+        self.check("ipc", "cuIpcGetMemHandle")
 
     def test_ipc_of_a_part_of_a_segment_is_refused(self):
         """The one call that fails where the native one succeeds: its handle would mean other bytes."""

@@ -89,39 +89,6 @@ class Programs(unittest.TestCase):
         self.same(['bash', '-c', 'echo $CCA_MODE'], CCA_MODE='off')
 
 
-class WithoutCuda(unittest.TestCase):
-    """A probe that finds our names in a process without CUDA gets CUDA's own kind of answer."""
-
-    def answers(self, calls):
-        lines = [f'print(library.{call})' for call in calls]
-        result = run([PYTHON, '-c', 'import ctypes\nlibrary = ctypes.CDLL(None)\n'
-                      'p = ctypes.c_void_p()\n' + '\n'.join(lines)],
-                     LD_LIBRARY_PATH='/nonexistent')
-        self.assertEqual((result.returncode, result.stderr), (0, b''))
-        return result.stdout.split()
-
-    def test_runtime_names_report_that_cuda_cannot_start(self):
-        calls = ['cudaMalloc(ctypes.byref(p), ctypes.c_size_t(512))',
-                 'cudaMalloc(ctypes.byref(p), ctypes.c_size_t(0))', 'cudaFree(None)',
-                 'cudaFree(ctypes.c_void_p(512))', 'cudaSetDevice(0)', 'cudaDeviceReset()',
-                 'cudaDeviceSynchronize()', 'cudaThreadExit()',
-                 'cudaStreamDestroy(ctypes.c_void_p(8))',
-                 'cudaMallocAsync(ctypes.byref(p), ctypes.c_size_t(512), None)',
-                 'cudaFreeAsync(ctypes.c_void_p(512), None)', 'cudaMemGetInfo(None, None)',
-                 'cudaIpcGetMemHandle(None, ctypes.c_void_p(512))',
-                 'cudaStreamBeginCapture(None, 0)']
-        self.assertEqual(self.answers(calls), [b'3'] * len(calls))
-
-    @unittest.skipIf(any(os.path.exists(os.path.join(place, 'libcuda.so.1')) for place in
-                         ('/usr/lib/x86_64-linux-gnu', '/usr/lib64', '/lib64')),
-                     'a driver is installed')
-    def test_driver_names_report_that_cuda_is_not_initialised(self):
-        calls = ['cuMemFree_v2(ctypes.c_uint64(512))', 'cuCtxCreate_v2(None, 0, 0)',
-                 'cuMemFreeAsync(ctypes.c_uint64(512), None)', 'cuDevicePrimaryCtxReset_v2(0)',
-                 'cuDevicePrimaryCtxRelease_v2(0)', 'cuStreamBeginCapture_v2(None, 0)']
-        self.assertEqual(self.answers(calls), [b'3'] * len(calls))
-
-
 class File(unittest.TestCase):
     """What the ELF file needs and shows."""
 
@@ -135,17 +102,18 @@ class File(unittest.TestCase):
         self.assertNotIn('RUNPATH', dynamic)
 
     def test_exports_are_the_hooks_and_our_own_names(self):
-        hooks = {name for name, *_ in hook_rows()}
+        hooks = {name for name, *_ in hook_rows()} | {'dlsym'}
         exported = {name for _, name in symbols('--defined-only')}
-        self.assertGreater(len(hooks), 60)
+        self.assertGreater(len(hooks), 50)
         self.assertEqual({name for name in exported if not name.startswith('cca_')}, hooks)
         self.assertIn('cca_api_1', exported)
 
     def test_older_names_are_followed_like_the_newer_ones(self):
         actions = {name: action for name, _, action in hook_rows()}
-        for old, new in (('cudaThreadExit', 'cudaDeviceReset'),
-                         ('cudaThreadSynchronize', 'cudaDeviceSynchronize')):
-            self.assertEqual(actions.get(old), actions[new])
+        for new in [name for name in actions if re.search('_v[2-9]$', name)]:
+            for old in [name for name in actions if name == new[:-3]]:
+                with self.subTest(name=old):
+                    self.assertEqual(actions[old], actions[new])
 
     def test_exports_carry_no_version(self):
         self.assertNotIn('Version definition', tool('readelf', '-V', LIBRARY))

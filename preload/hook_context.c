@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/* The driver door, contexts and streams that end. Memory dies with its context: what the allocator
+ * holds of it must not answer for addresses that the driver gives to somebody else. */
+#include "preload/captures.h"
+#include "preload/context.h"
+#include "preload/hook.h"
+
+static void forget_device(int device)
+{
+    struct cca_allocator *allocator = cca_process_allocator();
+    if (allocator != NULL && device >= 0) {
+        cca_allocator_detach(allocator, device);
+    }
+}
+
+/* The primary context, if captures on its streams would have to be forgotten. */
+static const void *capturing_context(int device)
+{
+    return cca_captures_any() ? cca_context_primary(device) : NULL;
+}
+
+static const void *before_reset(enum cca_row row, int device)
+{
+    const void *context = NULL;
+    if (cca_hook_enter(row)) {
+        context = capturing_context(device);
+        forget_device(device);
+        cca_hook_count(row, CCA_COVERAGE_PASSED);
+        cca_hook_leave();
+    }
+    return context;
+}
+
+static int after_reset(const void *context, int result)
+{
+    if (result == CCA_CUDA_SUCCESS && context != NULL && cca_hook_enter_again()) {
+        cca_captures_context_gone(context);
+        cca_hook_leave();
+    }
+    return result;
+}
+
+int cuDevicePrimaryCtxReset(int device)
+{
+    const void *context = before_reset(CCA_ROW_cuDevicePrimaryCtxReset, device);
+    return after_reset(context, CCA_FORWARD_DRIVER(cuDevicePrimaryCtxReset, device));
+}
+
+int cuDevicePrimaryCtxReset_v2(int device)
+{
+    const void *context = before_reset(CCA_ROW_cuDevicePrimaryCtxReset_v2, device);
+    return after_reset(context, CCA_FORWARD_DRIVER(cuDevicePrimaryCtxReset_v2, device));
+}
+
+static const void *before_release(enum cca_row row, int device)
+{
+    const void *context = NULL;
+    if (cca_hook_enter(row)) {
+        context = capturing_context(device);
+        cca_hook_count(row, CCA_COVERAGE_PASSED);
+        cca_hook_leave();
+    }
+    return context;
+}
+
+/* The last reference takes the context with it. */
+static int after_release(int device, const void *context, int result)
+{
+    if (result == CCA_CUDA_SUCCESS && cca_hook_enter_again()) {
+        if (!cca_context_primary_is_up(device)) {
+            forget_device(device);
+            cca_captures_context_gone(context);
+        }
+        cca_hook_leave();
+    }
+    return result;
+}
+
+int cuDevicePrimaryCtxRelease(int device)
+{
+    const void *context = before_release(CCA_ROW_cuDevicePrimaryCtxRelease, device);
+    return after_release(device, context, CCA_FORWARD_DRIVER(cuDevicePrimaryCtxRelease, device));
+}
+
+int cuDevicePrimaryCtxRelease_v2(int device)
+{
+    const void *context = before_release(CCA_ROW_cuDevicePrimaryCtxRelease_v2, device);
+    return after_release(device, context, CCA_FORWARD_DRIVER(cuDevicePrimaryCtxRelease_v2, device));
+}
+
+/* Contexts of the program's own: none of our memory lies in them. */
+static int after_destroy(enum cca_row row, const void *context, int result)
+{
+    if (cca_hook_enter(row)) {
+        cca_hook_count(row, CCA_COVERAGE_PASSED);
+        if (result == CCA_CUDA_SUCCESS) {
+            cca_captures_context_gone(context);
+        }
+        cca_hook_leave();
+    }
+    return result;
+}
+
+int cuCtxDestroy(void *ctx)
+{
+    return after_destroy(CCA_ROW_cuCtxDestroy, ctx, CCA_FORWARD_DRIVER(cuCtxDestroy, ctx));
+}
+
+int cuCtxDestroy_v2(void *ctx)
+{
+    return after_destroy(CCA_ROW_cuCtxDestroy_v2, ctx, CCA_FORWARD_DRIVER(cuCtxDestroy_v2, ctx));
+}
+
+/* What is kept for the order of a stream becomes everybody's before its handle is used again. */
+static void before_stream_destroy(enum cca_row row, void *stream)
+{
+    if (cca_hook_enter(row)) {
+        cca_hook_count(row, CCA_COVERAGE_PASSED);
+        struct cca_stream_place place = {.kind = CCA_STREAM_OTHER};
+        if (cca_context_is_created(stream)) {
+            place = cca_context_of_known_stream(stream, false);
+        }
+        if (place.kind == CCA_STREAM_SERVED) {
+            cca_allocator_stream_ends(cca_process_allocator(), place.heap, place.key);
+        }
+        cca_hook_leave();
+    }
+}
+
+static int after_stream_destroy(void *stream, int result)
+{
+    if (result == CCA_CUDA_SUCCESS && cca_captures_any() && cca_hook_enter_again()) {
+        cca_captures_ended(stream, false);
+        cca_hook_leave();
+    }
+    return result;
+}
+
+int cuStreamDestroy(void *stream)
+{
+    before_stream_destroy(CCA_ROW_cuStreamDestroy, stream);
+    return after_stream_destroy(stream, CCA_FORWARD_DRIVER(cuStreamDestroy, stream));
+}
+
+int cuStreamDestroy_v2(void *stream)
+{
+    before_stream_destroy(CCA_ROW_cuStreamDestroy_v2, stream);
+    return after_stream_destroy(stream, CCA_FORWARD_DRIVER(cuStreamDestroy_v2, stream));
+}
