@@ -140,16 +140,26 @@ static int run(const struct rule *rule, const char *more)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static const char *judge(const struct rule *rule)
+static int driver_version(void)
+{
+    int version = 0;
+
+    cuDriverGetVersion(&version);
+    return version;
+}
+
+/* is_once: in real time alone. */
+static const char *judge(const struct rule *rule, int is_once)
 {
     static const char *const times[] = {NULL, "SIMCUDA_TIME=virtual", "SIMCUDA_KERNEL_US=2000"};
     int wanted = (rule->flags & RULE_WRONG) != 0 ? VIOLATION : 0;
     int is_timed = (rule->flags & (RULE_WRONG | RULE_RIGHT)) != 0;
 
-    if ((rule->flags & (RULE_WRONG | RULE_SIMULATED)) != 0 && !is_simulated()) {
+    if (((rule->flags & (RULE_WRONG | RULE_SIMULATED)) != 0 && !is_simulated()) ||
+        rule_driver_needed(rule) > driver_version()) {
         return "not measured";
     }
-    for (int i = 0; i < (is_timed && is_simulated() ? 3 : 1); i++) {
+    for (int i = 0; i < (is_timed && is_simulated() && !is_once ? 3 : 1); i++) {
         int status = run(rule, times[i]);
         if (status == NOT_MEASURED) {
             return "not measured";
@@ -161,6 +171,26 @@ static const char *judge(const struct rule *rule)
         }
     }
     return "agrees";
+}
+
+/* Does the rule's program do what it should over a driver of that version? */
+static int agrees_with(const struct rule *rule, int driver)
+{
+    char variable[32];
+
+    snprintf(variable, sizeof(variable), "SIMCUDA_DRIVER=%d.%d", driver / 1000, driver % 1000 / 10);
+    return run(rule, variable) == ((rule->flags & RULE_WRONG) != 0 ? VIOLATION : 0);
+}
+
+/* Is what the rule needs the first version that will do? */
+static const char *judge_need(const struct rule *rule)
+{
+    int needed = rule_driver_needed(rule);
+
+    if (needed == 0) {
+        return "not measured";
+    }
+    return agrees_with(rule, needed) && !agrees_with(rule, needed - 10) ? "agrees" : "differs";
 }
 
 static void print_row(const struct rule *rule)
@@ -195,17 +225,30 @@ static int is_wanted(const struct rule *rule, int count, char **wanted)
     return count == 0;
 }
 
-/* --table: the list for the documentation. --stop: the first difference is enough. */
+static const char *const usage =
+    "rules [--table | --once | --stop | --needs] [AREA | AREA.NAME]...\n"
+    "  --table   lists the rules for the documentation\n"
+    "  --once    in real time alone\n"
+    "  --stop    the first difference is enough\n"
+    "  --needs   judges the versions of the driver in needs.c instead of the rules\n";
+
 int main(int argc, char **argv)
 {
     unsigned number = 0;
     unsigned failures = 0;
-    int is_table = argc > 1 && strcmp(argv[1], "--table") == 0;
-    int is_stopping = argc > 1 && strcmp(argv[1], "--stop") == 0;
-    int first = 1 + (is_table || is_stopping);
+    const char *mode = argc > 1 && strncmp(argv[1], "--", 2) == 0 ? argv[1] : "";
+    int is_table = strcmp(mode, "--table") == 0;
+    int is_needs = strcmp(mode, "--needs") == 0;
+    int is_once = strcmp(mode, "--once") == 0;
+    int is_stopping = strcmp(mode, "--stop") == 0;
+    int first = 1 + (*mode != '\0');
 
-    if (argc == 4 && strcmp(argv[1], "--here") == 0) {
+    if (argc == 4 && strcmp(mode, "--here") == 0) {
         return run_here(argv[2], argv[3]);
+    }
+    if (*mode != '\0' && !is_table && !is_needs && !is_once && !is_stopping) {
+        fputs(usage, stderr);
+        return 2;
     }
     for (struct rule *rule = rules; rule != NULL; rule = rule->next) {
         if (!is_wanted(rule, argc - first, argv + first)) {
@@ -215,7 +258,7 @@ int main(int argc, char **argv)
             print_row(rule);
             continue;
         }
-        const char *verdict = judge(rule);
+        const char *verdict = is_needs ? judge_need(rule) : judge(rule, is_once);
         int is_bad = strcmp(verdict, "differs") == 0;
         printf("%s %u - rule %s.%s: %s%s\n", is_bad ? "not ok" : "ok", ++number, rule->area,
                rule->name, verdict, strcmp(verdict, "not measured") == 0 ? " # SKIP" : "");

@@ -18,7 +18,8 @@ def main():
         sys.exit(77)
     with tempfile.TemporaryDirectory() as folder:
         program = os.path.join(folder, 'rules')
-        sources = [os.path.join(HERE, 'kernels.cu'), os.path.join(HERE, 'rule.c'),
+        sources = [os.path.join(HERE, 'kernels.cu'), os.path.join(HERE, 'needs.c'),
+                   os.path.join(HERE, 'rule.c'),
                    os.path.join(HERE, '..', 'tests', 'check.c')]
         stubs = os.path.join(include, '..', 'lib64', 'stubs')
         subprocess.run([nvcc, '-arch=sm_80', '-cudart', 'shared', '-I', include, '-D_GNU_SOURCE',

@@ -9,7 +9,7 @@ cudaError_t rt_cudaRuntimeGetVersion(int *runtimeVersion)
     if (runtimeVersion == NULL) {
         return cudaErrorInvalidValue;
     }
-    *runtimeVersion = RT_VERSION;
+    *runtimeVersion = rt_version();
     return cudaSuccess;
 }
 

@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,40 +20,70 @@ static pthread_mutex_t primary_mutex = PTHREAD_MUTEX_INITIALIZER;
 static CUcontext primaries[MAX_DEVICES];
 static _Thread_local int current_device;
 
+#if RT_RELEASE == 11
+int rt_version(void)
+{
+    int major = 11;
+    int minor = 8;
+    const char *text = getenv("SIMCUDART_RELEASE");
+
+    return text == NULL || sscanf(text, "%d.%d", &major, &minor) == 2 ? major * 1000 + minor * 10
+                                                                      : 11080;
+}
+#else
+int rt_version(void)
+{
+    return RT_RELEASE == 12 ? 12080 : CUDART_VERSION;
+}
+#endif
+
 struct asked {
     const char *name;
+    const char *form;
     int version;
     cuuint64_t flags;
     void *function;
 };
 
-/* What nobody has seen of release 12 is not made up: it asks for what this runtime needs. */
-#define ASK(name, version, flags) {#name, version, flags, NULL},
+/* What nobody has seen of release 12 is not made up: it asks for what this runtime needs. That of
+ * 11 asks for what 13.0 asks for and was there by then. */
+#define ASK(name, version, flags, form) {#name, #form, version, flags, NULL},
 static struct asked asked[] = {
-#if RT_RELEASE == 13
+#if RT_RELEASE != 12
 #include "asked.def"
 #endif
-    {"", 0, 0, NULL},
+    {"", "", 0, 0, NULL},
 };
 #undef ASK
 
-static void *ask(const char *name, int version, cuuint64_t flags)
+/* Which forms are asked for, and how: the release, or an older driver's. */
+static int way;
+static void *driver_library;
+static PFN_cuGetProcAddress_v11030 first_resolver;
+
+static void *ask(const char *name, int version, cuuint64_t flags, const char *form)
 {
     void *function = NULL;
     CUdriverProcAddressQueryResult status;
+    CUresult result;
 
-    if (rt_drivers[0].cuGetProcAddress(name, &function, version, flags, &status) != CUDA_SUCCESS) {
-        return NULL;
+    if (way < 11030) {
+        return version <= way ? dlsym(driver_library, form) : NULL;
     }
-    return function;
+    if (way < 12000) {
+        result = first_resolver(name, &function, version, flags);
+    } else {
+        result = rt_drivers[0].cuGetProcAddress(name, &function, version, flags, &status);
+    }
+    return result == CUDA_SUCCESS ? function : NULL;
 }
 
 /* As NVIDIA's: goes on with the resolver that the resolver names. */
 static void ask_for_all(void)
 {
-    ask("", 0, 0);
+    ask("", 0, 0, "");
     for (struct asked *row = asked; row->version != 0; row++) {
-        row->function = ask(row->name, row->version, row->flags);
+        row->function = ask(row->name, row->version, row->flags, row->form);
         if (strcmp(row->name, "cuGetProcAddress") == 0 && row->version >= 12000 &&
             row->function != NULL) {
             rt_drivers[0].cuGetProcAddress = (PFN_cuGetProcAddress_v12000)row->function;
@@ -67,7 +98,7 @@ static void *resolve(const char *name, int version, cuuint64_t flags)
             return row->function;
         }
     }
-    return ask(name, version, flags);
+    return ask(name, version, flags, name);
 }
 
 static void fill(struct rt_driver *table, bool is_per_thread)
@@ -86,29 +117,57 @@ static void fill(struct rt_driver *table, bool is_per_thread)
 #undef RT_STREAM_FILL
 }
 
+/* As with a compatibility package, tests of older drivers may go on. */
+static bool is_compatible(void)
+{
+    return getenv("SIMCUDART_COMPAT") != NULL;
+}
+
+static cudaError_t find_resolver(void)
+{
+    driver_library = dlopen("libcuda.so.1", RTLD_NOW);
+    if (driver_library == NULL) {
+        return cudaErrorInsufficientDriver;
+    }
+    way = rt_version();
+    if (is_compatible()) {
+        int version = way;
+        PFN_cuDriverGetVersion_v2020 get_version = (PFN_cuDriverGetVersion_v2020)dlsym(
+            driver_library, "cuDriverGetVersion");
+        way = get_version != NULL && get_version(&version) == CUDA_SUCCESS && version < way
+                  ? version
+                  : way;
+    }
+    if (way < 11030) {
+        return cudaSuccess;
+    }
+    void *resolver = dlsym(driver_library,
+                           way < 12000 ? "cuGetProcAddress" : "cuGetProcAddress_v2");
+    first_resolver = (PFN_cuGetProcAddress_v11030)resolver;
+    rt_drivers[0].cuGetProcAddress = (PFN_cuGetProcAddress_v12000)resolver;
+    return resolver != NULL ? cudaSuccess : cudaErrorInsufficientDriver;
+}
+
 static cudaError_t find_driver(void)
 {
     int version = 0;
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    cudaError_t found = find_resolver();
 
-    if (driver == NULL) {
-        return cudaErrorInsufficientDriver;
+    if (found != cudaSuccess) {
+        return found;
     }
-    void *resolver = dlsym(driver, "cuGetProcAddress_v2");
-    if (resolver == NULL) {
-        return cudaErrorInsufficientDriver;
-    }
-    rt_drivers[0].cuGetProcAddress = (PFN_cuGetProcAddress_v12000)resolver;
     ask_for_all();
     fill(&rt_drivers[0], false);
     fill(&rt_drivers[1], true);
+    if (way < 12000) {
+        rt_drivers[0].cuGetProcAddress = NULL;
+    }
     rt_drivers[1].cuGetProcAddress = rt_drivers[0].cuGetProcAddress;
     if (rt_drivers[0].cuDriverGetVersion == NULL || rt_drivers[0].cuInit == NULL) {
         return cudaErrorInsufficientDriver;
     }
     rt_drivers[0].cuDriverGetVersion(&version);
-    /* As with a compatibility package, tests of older drivers may go on. */
-    if (version / 1000 < RT_VERSION / 1000 && getenv("SIMCUDART_COMPAT") == NULL) {
+    if (version / 1000 < rt_version() / 1000 && !is_compatible()) {
         return cudaErrorInsufficientDriver;
     }
     cudaError_t result = (cudaError_t)rt_drivers[0].cuInit(0);

@@ -9,11 +9,10 @@
 #include <cuda.h>
 #include <cudaTypedefs.h>
 
-/* 12: the names and shapes of that release; see older.c. */
+/* 12: the names and shapes of that release; see older.c. 11: as far as both have them in common. */
 #ifndef RT_RELEASE
 #define RT_RELEASE 13
 #endif
-#define RT_VERSION (RT_RELEASE == 12 ? 12080 : CUDART_VERSION)
 
 /* Base name, version. A function the driver lacks is NULL. */
 #define RT_DRIVER_FUNCTIONS(F)                                    \
@@ -125,6 +124,9 @@
     F(cuGraphDestroy, 10000)                                      \
     F(cuThreadExchangeStreamCaptureMode, 10010)                   \
     F(cuLibraryLoadData, 12000)                                   \
+    F(cuModuleLoadData, 2000)                                     \
+    F(cuModuleGetFunction, 2000)                                  \
+    F(cuModuleGetGlobal, 3020)                                    \
     F(cuLibraryUnload, 12000)                                     \
     F(cuLibraryGetKernel, 12000)                                  \
     F(cuLibraryGetGlobal, 12000)                                  \
@@ -195,6 +197,9 @@ struct rt_driver {
 /* Legacy and per-thread forms. */
 extern struct rt_driver rt_drivers[2];
 
+/* The release this is, as 12080. For 11, SIMCUDART_RELEASE tells which (11.8): up to 11.2 it finds
+ * every function by its exported name, later by the resolver's first form. */
+int rt_version(void);
 /* Finds the driver, once. */
 cudaError_t rt_init(void);
 /* And makes a context current for this thread. */

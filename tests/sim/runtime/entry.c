@@ -13,6 +13,9 @@ cudaError_t rt_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcP
     if (result != cudaSuccess) {
         return result;
     }
+    if (rt_drivers[0].cuGetProcAddress == NULL) {
+        return cudaErrorCallRequiresNewerDriver;
+    }
     if (flags == cudaEnableDefault) {
         flags = rt_is_per_thread() ? cudaEnablePerThreadDefaultStream : cudaEnableLegacyStream;
     }
@@ -27,7 +30,7 @@ cudaError_t rt_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcP
 cudaError_t rt_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags,
                                        enum cudaDriverEntryPointQueryResult *driverStatus)
 {
-    return rt_cudaGetDriverEntryPointByVersion(symbol, funcPtr, RT_VERSION, flags, driverStatus);
+    return rt_cudaGetDriverEntryPointByVersion(symbol, funcPtr, rt_version(), flags, driverStatus);
 }
 
 struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w,

@@ -162,14 +162,46 @@ RT_EXPORT void *__cudaGetProcAddress(const char *name)
     return NULL;
 }
 
+/* Before release 12 code was loaded as modules. Those of the simulated driver serve all contexts.
+ */
+static bool has_libraries(void)
+{
+    return rt_driver()->cuLibraryLoadData != NULL;
+}
+
 /* Under the mutex. */
 static cudaError_t load(struct code *code)
 {
     if (code->library != NULL) {
         return cudaSuccess;
     }
+    if (!has_libraries()) {
+        return (cudaError_t)rt_driver()->cuModuleLoadData((CUmodule *)&code->library, code->image);
+    }
     return (cudaError_t)rt_driver()->cuLibraryLoadData(&code->library, code->image, NULL, NULL, 0,
                                                        NULL, NULL, 0);
+}
+
+static CUresult get_kernel(struct symbol *symbol)
+{
+    CUlibrary library = symbol->code->library;
+
+    if (!has_libraries()) {
+        return rt_driver()->cuModuleGetFunction((CUfunction *)&symbol->kernel, (CUmodule)library,
+                                                symbol->name);
+    }
+    return rt_driver()->cuLibraryGetKernel(&symbol->kernel, library, symbol->name);
+}
+
+static CUresult get_global(const struct symbol *symbol, CUdeviceptr *address_out, size_t *size_out)
+{
+    CUlibrary library = symbol->code->library;
+
+    if (!has_libraries()) {
+        return rt_driver()->cuModuleGetGlobal(address_out, size_out, (CUmodule)library,
+                                              symbol->name);
+    }
+    return rt_driver()->cuLibraryGetGlobal(address_out, size_out, library, symbol->name);
 }
 
 cudaError_t rt_symbol_kernel(const void *function, CUkernel *kernel_out)
@@ -186,8 +218,7 @@ cudaError_t rt_symbol_kernel(const void *function, CUkernel *kernel_out)
     } else if (symbol->kernel == NULL) {
         result = load(symbol->code);
         if (result == cudaSuccess) {
-            result = (cudaError_t)rt_driver()->cuLibraryGetKernel(
-                &symbol->kernel, symbol->code->library, symbol->name);
+            result = (cudaError_t)get_kernel(symbol);
         }
     }
     if (result == cudaSuccess) {
@@ -212,8 +243,7 @@ static cudaError_t locate(const void *host, CUdeviceptr *address_out, size_t *si
         result = load(symbol->code);
     }
     if (result == cudaSuccess) {
-        result = (cudaError_t)rt_driver()->cuLibraryGetGlobal(address_out, size_out,
-                                                              symbol->code->library, symbol->name);
+        result = (cudaError_t)get_global(symbol, address_out, size_out);
     }
     pthread_mutex_unlock(&mutex);
     return result;

@@ -2,37 +2,9 @@
 /* libcudart.so.12 by its names and shapes of that release, through hand-made registration records.
  * Compilers of that release launch through cudaLaunchKernel. */
 #include "check.h"
+#include "release.h"
 
-#include <dlfcn.h>
-#include <stdint.h>
 #include <string.h>
-
-typedef void (*fn)(void);
-
-/* A function of the library with the types of its arguments. */
-#define F(name, ...) ((int (*)(__VA_ARGS__))find(name))
-
-static void *library;
-
-/* With the version that the release gives its symbols. */
-static fn find(const char *name)
-{
-    union {
-        void *object;
-        fn function;
-    } either;
-
-    if (library == NULL) {
-        library = dlopen("libcudart.so.12", RTLD_NOW);
-        CHECK(library != NULL);
-    }
-    either.object = dlvsym(library, name, "libcudart.so.12");
-    if (either.object == NULL) {
-        fprintf(stderr, "no %s\n", name);
-    }
-    CHECK(either.object != NULL);
-    return either.function;
-}
 
 static int count_bytes(const unsigned char *bytes, size_t size, unsigned char value)
 {
@@ -50,8 +22,8 @@ static void it_names_its_release(void)
 
     OK(F("cudaRuntimeGetVersion", int *)(&version));
     CHECK_EQ(version, 12080);
-    CHECK(dlsym(library, "__cudaLaunchKernel") == NULL);
-    CHECK(dlsym(library, "cudaGetDeviceProperties") == NULL);
+    CHECK(!release_has("__cudaLaunchKernel"));
+    CHECK(!release_has("cudaGetDeviceProperties"));
 }
 
 static void properties_have_their_old_shape(void)
@@ -68,50 +40,6 @@ static void properties_have_their_old_shape(void)
     CHECK_EQ(value, 32);
     memcpy(&value, room + 360, sizeof(value));
     CHECK_EQ(value, 8);
-}
-
-static const struct {
-    uint32_t magic;
-    uint16_t version;
-    uint16_t header_bytes;
-    uint64_t size_bytes;
-} fatbin = {0xba55ed50u, 1, 16, 0};
-
-static struct {
-    int magic;
-    int version;
-    const void *data;
-    void *more;
-} wrapper = {0x466243b1, 1, &fatbin, NULL};
-
-static void kernels_launch(void)
-{
-    static const char name[] = "sim_fill";
-    void **(*register_code)(void *) = (void **(*)(void *))find("__cudaRegisterFatBinary");
-    void (*launchable)(void **, const char *, char *, const char *, int, void *, void *, void *,
-                       void *, int *) = (void (*)(void **, const char *, char *, const char *, int,
-                                                  void *, void *, void *, void *,
-                                                  int *))find("__cudaRegisterFunction");
-    struct {
-        unsigned x, y, z;
-    } one = {1, 1, 1};
-    int (*launch)(const void *, __typeof__(one), __typeof__(one), void **, size_t,
-                  void *) = (int (*)(const void *, __typeof__(one), __typeof__(one), void **,
-                                     size_t, void *))find("cudaLaunchKernel");
-    void *p = NULL;
-    size_t bytes = 64;
-    int value = 5;
-    unsigned char host[64] = {0};
-    void *arguments[] = {&p, &bytes, &value};
-
-    void **handle = register_code(&wrapper);
-    launchable(handle, name, (char *)name, name, -1, NULL, NULL, NULL, NULL, NULL);
-    F("__cudaRegisterFatBinaryEnd", void **)(handle);
-    OK(F("cudaMalloc", void **, size_t)(&p, bytes));
-    OK(launch(name, one, one, arguments, 0, NULL));
-    OK(F("cudaMemcpy", void *, const void *, size_t, int)(host, p, bytes, 2));
-    CHECK_EQ(host[63], 5);
-    OK(F("cudaFree", void *)(p));
 }
 
 static void older_shapes_work(void)
@@ -146,10 +74,12 @@ static void an_older_driver_is_refused(void)
     CHECK_EQ(F("cudaGetDeviceCount", int *)(&count), 35);
 }
 
+const char *const release_soname = "libcudart.so.12";
+
 static const struct check_case cases[] = {
     {"it_names_its_release", it_names_its_release, NULL, 0},
     {"properties_have_their_old_shape", properties_have_their_old_shape, NULL, 0},
-    {"kernels_launch", kernels_launch, NULL, 0},
+    {"kernels_launch", release_launch, NULL, 0},
     {"older_shapes_work", older_shapes_work, NULL, 0},
     {"it_runs_over_an_older_driver", older_shapes_work, "SIMCUDA_DRIVER=12.4", 0},
     {"an_older_driver_is_refused", an_older_driver_is_refused, "SIMCUDA_DRIVER=11.8", 0},
