@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Programs that carry their runtime inside, as nvcc links by default, do what their shared forms do."""
+"""Programs over other runtimes do what those over the shared one of 13 do: with the runtime inside,
+as nvcc links by default, and over that of 11, which finds the driver in its own ways."""
 import subprocess
 import unittest
 
@@ -52,6 +53,27 @@ class Static(Case):
             if harness.has_program(name + "_static"):
                 env = {"SIMCUDA_DEVICES": "2"} if name == "devices" else {}
                 self.compare(name + "_static", *args, env=env)
+
+
+class Release11(Case):
+    PROGRAMS = {"async": [], "basic": [], "threads": ["200"]}
+
+    def each(self):
+        for name, args in self.PROGRAMS.items():
+            for release in ("11.2", "11.8"):
+                yield name, args, {"SIMCUDART_RELEASE": release, "SIMCUDA_DRIVER": release}
+
+    def test_equal_results(self):
+        for name, args, env in self.each():
+            with self.subTest(program=name, env=env):
+                newest = self.run_program(name, *args, preload=False)
+                older = self.run_program(name + "_11", *args, preload=False, env=env)
+                self.assertEqual((older.stdout, older.status), (newest.stdout, newest.status))
+                self.assertNotEqual(newest.stdout, "")
+
+    def test_nothing_changes_under_the_library(self):
+        for name, args, env in self.each():
+            self.compare(name + "_11", *args, env=env)
 
 
 if __name__ == "__main__":
