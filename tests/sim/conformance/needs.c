@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Rules that speak of functions which older drivers lack: the driver's version they need. That this
- * is the first that will do is checked by rules --needs. */
+/* Rules, or whole areas of them, that speak of functions which older drivers lack: the driver's
+ * version they need. That this is the first that will do is checked by rules --needs. */
 #include "rule.h"
 
 #include <string.h>
@@ -73,15 +73,36 @@ static const struct {
     {"lookup.later_functions_need_later_versions", 12050},
     {"order.context_events_order_everything", 12050},
     {"runtime.it_leaves_a_current_context", 12050},
+    {"green.a_free_waits_for_it", 12050},
+    {"green.it_waits_with_all_its_streams", 12050},
+    {"green.its_event_breaks_its_captures_alone", 12050},
+    {"green.its_own_event_covers_nothing_else", 12050},
+    {"green.its_streams_do_not_block", 12050},
+    {"green.streams_know_it", 12050},
+    {"green.streams_of_a_destroyed_one_are_gone", 12050},
+    {"green.streams_of_two_are_not_ordered", 12050},
+    {"green.synchronising_the_primary_waits_for_it", 12050},
+    {"green.the_event_of_its_view_covers_nothing_else", 12050},
+    {"green.the_primary_contexts_event_covers_it", 12050},
+    {"green.each_has_an_id", 12090},
+    {"word", 11070},
+    {"batch", 13000},
 };
+
+/* Is that the rule, or its area? */
+static int is_named(const struct rule *rule, const char *text)
+{
+    size_t length = strlen(rule->area);
+
+    return strncmp(text, rule->area, length) == 0 &&
+           (text[length] == '\0' ||
+            (text[length] == '.' && strcmp(text + length + 1, rule->name) == 0));
+}
 
 int rule_driver_needed(const struct rule *rule)
 {
-    size_t area = strlen(rule->area);
-
     for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
-        if (strncmp(needs[i].rule, rule->area, area) == 0 && needs[i].rule[area] == '.' &&
-            strcmp(needs[i].rule + area + 1, rule->name) == 0) {
+        if (is_named(rule, needs[i].rule)) {
             return needs[i].driver;
         }
     }
