@@ -44,7 +44,7 @@ VARIANTS = [("shared", SHARED, False), ("shared, hooks", SHARED, True), ("static
 
 def asked():
     with open(ASKED, encoding="utf-8") as lines:
-        return re.findall(r"^ASK\((\w+), (\d+), (\d+)\)$", lines.read(), re.MULTILINE)
+        return re.findall(r"^ASK\((\w+), (\d+), (\d+), \w+\)$", lines.read(), re.MULTILINE)
 
 
 class RealRuntime(unittest.TestCase):
