@@ -85,6 +85,12 @@ static const struct {
     {"green.the_event_of_its_view_covers_nothing_else", 12050},
     {"green.the_primary_contexts_event_covers_it", 12050},
     {"green.each_has_an_id", 12090},
+    {"conditional", 12030},
+    {"node.events_of_nodes_can_be_changed", 11040},
+    {"node.an_allocation_tells_its_address", 12030},
+    {"node.one_call_adds_any_type", 12030},
+    {"node.parameters_change_by_one_call", 12030},
+    {"node.a_child_takes_new_parameters_of_equal_shape", 12030},
     {"word", 11070},
     {"batch", 13000},
 };
