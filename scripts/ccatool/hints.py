@@ -20,17 +20,19 @@ LEAST_SPLIT = 21 * MIB            # blocks below the large segment size are alwa
 
 
 class Hint:
-    """One finding. `option` is NAME=VALUE to set, or empty."""
+    """One finding. `option` is NAME=VALUE to set, or empty; `effect` says what that does."""
 
-    def __init__(self, rank, finding, evidence, option=''):
-        self.rank, self.finding, self.evidence, self.option = rank, finding, evidence, option
+    def __init__(self, rank, finding, evidence, option='', effect=''):
+        self.rank, self.finding, self.evidence = rank, finding, evidence
+        self.option, self.effect = option, effect if option else ''
 
     def sentence(self):
         text = '%s: %s' % (self.finding, self.evidence)
-        return text + ('. Try %s' % self.option if self.option else '')
+        return text + ('. Try %s, %s' % (self.option, self.effect) if self.option else '')
 
     def data(self):
-        return {'finding': self.finding, 'evidence': self.evidence, 'set': self.option or None}
+        return {'finding': self.finding, 'evidence': self.evidence, 'set': self.option or None,
+                'effect': self.effect or None}
 
 
 def hints(snapshot, summaries):
@@ -100,9 +102,9 @@ def fragmented(snapshot, summary):
         size(fragments.holding), counted(fragments.holding_segments, 'segment'))
     option = ''
     if is_default(snapshot, 'CCA_MAX_SPLIT_SIZE') and snapshot.is_ours:
-        option = 'CCA_MAX_SPLIT_SIZE=%s, which keeps larger blocks whole' % mib(
+        option = 'CCA_MAX_SPLIT_SIZE=' + mib(
             max(LEAST_SPLIT, largest_request(snapshot, summary)))
-    return Hint(1, 'fragmented', evidence, option)
+    return Hint(1, 'fragmented', evidence, option, 'which keeps larger blocks whole')
 
 
 def largest_request(snapshot, summary):
@@ -122,15 +124,15 @@ def staircase(snapshot, summary):
         size(summary.reserved_peak), size(summary.live_peak), ratio)
     if summary.fragments.whole_segments:
         evidence += '; %s idle' % counted(summary.fragments.whole_segments, 'whole segment')
-    option = ''
+    option = effect = ''
     for name, value, effect in (
             ('CCA_EXPANDABLE_SEGMENTS', '1', 'which lets segments grow'),
             ('CCA_CACHE_LIMIT', mib(max(summary.live_peak or 0, MIB)), 'which bounds what is kept'),
             ('CCA_GARBAGE_COLLECTION_THRESHOLD', '0.8', 'which returns old segments early')):
         if snapshot.is_ours and is_default(snapshot, name):
-            option = '%s=%s, %s' % (name, value, effect)
+            option = '%s=%s' % (name, value)
             break
-    return Hint(1, 'segments too small for what came later', evidence, option)
+    return Hint(1, 'segments too small for what came later', evidence, option, effect)
 
 
 def growing(snapshot, summary):
@@ -154,8 +156,8 @@ def hoarding(snapshot, summary):
         size(idle), size(summary.reserved), percent(idle, summary.reserved))
     option = ''
     if snapshot.is_ours and is_default(snapshot, 'CCA_CACHE_LIMIT'):
-        option = 'CCA_CACHE_LIMIT=%s, which bounds what is kept' % mib(summary.reserved // 4)
-    return Hint(3, 'hoarding', evidence, option)
+        option = 'CCA_CACHE_LIMIT=' + mib(summary.reserved // 4)
+    return Hint(3, 'hoarding', evidence, option, 'which bounds what is kept')
 
 
 def few_hits(snapshot, summary):
@@ -163,13 +165,13 @@ def few_hits(snapshot, summary):
         return None
     if summary.hits >= FEW_HITS * summary.allocs:
         return None
-    option = ''
+    option = effect = ''
     if setting(snapshot, 'CCA_MODE') == 'count':
-        option = 'CCA_MODE=cache'
+        option, effect = 'CCA_MODE=cache', 'which serves them'
     elif setting(snapshot, 'CCA_CACHE_LIMIT') not in ('', 'unlimited'):
-        option = 'a higher CCA_CACHE_LIMIT'
+        option, effect = 'CCA_CACHE_LIMIT=unlimited', 'or a higher limit'
     return Hint(5, 'few hits', '%s of %s allocations went to the driver' % (
-        number(summary.allocs - summary.hits), number(summary.allocs)), option)
+        number(summary.allocs - summary.hits), number(summary.allocs)), option, effect)
 
 
 def leaked(snapshot, summaries):
@@ -189,7 +191,7 @@ def waited(snapshot, summaries):
         return None
     return Hint(4, 'frees waited', '%s of %s (%s)' % (
         duration(wait_us), duration(run_us), percent(wait_us, run_us)),
-        'CCA_FREE_SYNC=fence, for programs that synchronise before they read results')
+        'CCA_FREE_SYNC=fence', 'for programs that synchronise before they read results')
 
 
 def passed(snapshot, summaries):
@@ -213,8 +215,8 @@ def lost(snapshot, summaries):
         return None
     return Hint(7, 'history cut', 'the oldest %s lost' % (
         'entry is' if entries == 1 else number(entries) + ' entries are'),
-        'CCA_MAX_ENTRIES=%s, which would have kept them' % rounded_up(
-            entries + sum(summary.events for summary in summaries)))
+        'CCA_MAX_ENTRIES=%d' % rounded_up(
+            entries + sum(summary.events for summary in summaries)), 'which would have kept them')
 
 
 def rounded_up(value):

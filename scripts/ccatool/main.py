@@ -4,8 +4,8 @@ import argparse
 import os
 import sys
 
-from . import (place, verb_check, verb_compare, verb_dump, verb_leaks, verb_memory, verb_run,
-               verb_segments, verb_show, verb_stats, verb_trace)
+from . import (place, verb_check, verb_compare, verb_dump, verb_leaks, verb_memory, verb_report,
+               verb_run, verb_segments, verb_show, verb_stats, verb_trace)
 from .failure import BAD_INPUT, FINE, Failure
 
 VERBS = {
@@ -19,6 +19,7 @@ VERBS = {
     'memory': verb_memory,
     'compare': verb_compare,
     'leaks': verb_leaks,
+    'report': verb_report,
 }
 
 

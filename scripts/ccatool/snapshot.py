@@ -20,11 +20,12 @@ MUCH_JSON = 100 * 1000000
 class Snapshot:
     """The parts of one file. Lists hold dicts only; the keys of those may be missing or odd."""
 
-    def __init__(self, path, segments, traces, settings, own):
+    def __init__(self, path, segments, traces, settings, own, annotations=()):
         self.path = path
         self.segments = segments
         self.traces = traces           # one list of entries per device
         self.settings = settings
+        self.annotations = annotations
         self.own = own or {}           # the `cca` section
         self.is_ours = own is not None
         self.stacks = StackTable()
@@ -143,7 +144,8 @@ def from_data(path, data):
         raise Failure('not a snapshot (device_traces is no list)')
     traces = [dicts(trace, 'device_traces[%d]' % index) for index, trace in enumerate(traces or [])]
     settings = data.get('allocator_settings')
-    return Snapshot(path, segments, traces, settings if isinstance(settings, dict) else {}, own)
+    return Snapshot(path, segments, traces, settings if isinstance(settings, dict) else {}, own,
+                    record_list(data, 'external_annotations'))
 
 
 def dicts(value, name):

@@ -63,25 +63,32 @@ def as_lines(snapshot, devices, uses, advice, style):
 
 
 def head_lines(snapshot, style):
+    rows = head_rows(snapshot)
+    return [style.strong('%-9s %s' % rows[0])] + ['%-9s %s' % row for row in rows[1:]]
+
+
+def head_rows(snapshot):
+    """(title, text) of what, where, when and why."""
     own = snapshot.own
-    lines = [style.strong('snapshot  ' + clean(snapshot.path))]
+    rows = [('snapshot', clean(snapshot.path))]
     if not snapshot.is_ours:
-        return lines + ['written   not by cca: figures are computed from segments and trace']
-    program = [clean(word) for word in own.get('command_line') or [] if isinstance(word, str)] \
-        if isinstance(own.get('command_line'), (list, tuple)) else []
-    lines.append('program   ' + shortened(
-        ' '.join(program) or clean(string(own, 'program')) or 'unknown', WIDTH - 10))
+        return rows + [('written', 'not by cca: figures are computed from segments and trace')]
+    words = own.get('command_line')
+    program = [clean(word) for word in words if isinstance(word, str)] \
+        if isinstance(words, (list, tuple)) else []
+    rows.append(('program', shortened(
+        ' '.join(program) or clean(string(own, 'program')) or 'unknown', WIDTH - 10)))
     where = ['host ' + (clean(string(own, 'host')) or 'unknown')]
     where += ['%s %d' % (key, integer(own, key)) for key in ('pid', 'rank')
               if integer(own, key, None) is not None]
-    lines.append('where     ' + ', '.join(where))
-    lines.append('written   ' + when_and_why(own))
+    rows.append(('where', ', '.join(where)))
+    rows.append(('written', when_and_why(own)))
     versions = ['cca ' + clean(string(own, 'version'))] if string(own, 'version') else []
     versions += ['%s %s' % (part, cuda_version(integer(own, part + '_version')))
                  for part in ('driver', 'runtime') if integer(own, part + '_version')]
     if versions:
-        lines.append('versions  ' + ', '.join(versions))
-    return lines
+        rows.append(('versions', ', '.join(versions)))
+    return rows
 
 
 def when_and_why(own):

@@ -8,7 +8,8 @@ import unittest
 
 from support import ROOT, SCRIPTS, TOOL, FolderTest, clean_environment, run_tool
 
-VERBS = ('run', 'check', 'dump', 'show', 'stats', 'trace', 'segments', 'memory', 'compare', 'leaks')
+VERBS = ('run', 'check', 'dump', 'show', 'stats', 'trace', 'segments', 'memory', 'compare', 'leaks',
+         'report')
 
 
 class Start(FolderTest):
