@@ -77,8 +77,15 @@ class File(FolderTest):
         self.assertEqual(max(history.live[index] for index in kept), history.peak_live)
 
 
-@unittest.skipUnless(browser.find(), 'no Chromium here: the page was not opened '
-                     '(Debian\'s package is chromium)')
+NO_BROWSER = 'no Chromium here (Debian\'s package is chromium): the page was not opened'
+
+
+def setUpModule():
+    if not browser.find():
+        sys.stderr.write('skipped: %s\n' % NO_BROWSER)
+
+
+@unittest.skipUnless(browser.find(), NO_BROWSER)
 class Page(FolderTest):
     @classmethod
     def setUpClass(cls):
