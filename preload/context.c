@@ -226,6 +226,35 @@ struct cca_stream_place cca_context_of_known_stream(void *stream_, bool is_per_t
     return place;
 }
 
+bool cca_context_has_stream_ids(void)
+{
+    const struct cca_cuda_table *table = cca_original_table();
+    return table != NULL && cca_cuda_table_has_stream_ids(table);
+}
+
+bool cca_context_key_of_default(const struct cca_heap *heap, void *stream, cca_key *key_out)
+{
+    const struct cca_cuda_table *table = cca_original_table();
+    CUcontext ctx = (CUcontext)(uintptr_t)cca_heap_context(heap), popped = NULL;
+    if (ctx == NULL || !cca_context_has_stream_ids()) {
+        return false;
+    }
+    bool is_current = current_context(table) == ctx;
+    if (!is_current && table->ctx_push(ctx) != CUDA_SUCCESS) {
+        return false;
+    }
+    bool is_known = make_key(table, stream, false, key_out);
+    if (!is_current) {
+        (void)table->ctx_pop(&popped);
+    }
+    return is_known;
+}
+
+void cca_context_note_stream(cca_key key, void *stream)
+{
+    cca_cuda_streams_note(&contexts.streams, key, stream);
+}
+
 bool cca_context_is_created(const void *stream)
 {
     return !is_default_stream(stream);

@@ -53,6 +53,15 @@ struct cca_stream_place cca_context_for_stream(const void *caller, void *stream,
  * started. */
 struct cca_stream_place cca_context_of_known_stream(void *stream, bool is_per_thread);
 
+/* Whether the driver can tell streams apart. */
+bool cca_context_has_stream_ids(void);
+
+/* The key of a default stream of the heap's context, whichever is current. */
+bool cca_context_key_of_default(const struct cca_heap *heap, void *stream, cca_key *key_out);
+
+/* A created stream of this key can be asked about its captures until it is destroyed. */
+void cca_context_note_stream(cca_key key, void *stream);
+
 /* Not one of the handles that stand for default streams. */
 bool cca_context_is_created(const void *stream);
 

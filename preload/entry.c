@@ -4,6 +4,7 @@
  * destructors of other objects still free memory through the hooks. */
 #include "preload/loader.h"
 #include "preload/lookup.h"
+#include "preload/place.h"
 #include "preload/rows.h"
 #include "process/process.h"
 
@@ -20,6 +21,7 @@ static const struct cca_coverage_name names[CCA_ROW_HOOKS] = {
 __attribute__((constructor)) static void load(void)
 {
     cca_loader_start();
+    cca_process_set_place(cca_place);
     cca_process_load();
     if (!cca_process_is_active()) {
         cca_lookup_turn_off();

@@ -216,7 +216,8 @@ def check_tiling(data):
 
 
 def check_stats(data):
-    if 'cca' not in data:
+    # The statistics of a snapshot of one pool are those of the whole device.
+    if 'cca' not in data or 'only_pool' in data['cca']:
         return
     rows = data['cca']['stats']
     for segment in data['segments']:

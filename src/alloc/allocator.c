@@ -281,7 +281,9 @@ static struct cca_request in_own_order(struct cca_heap *heap, struct cca_block *
 {
     struct cca_request own = *request;
     if (request->api == CCA_API_OWN) {
-        if (block->key != CCA_KEY_READY && request->key != CCA_KEY_READY) {
+        if (request->key == CCA_KEY_READY) {
+            cca_stream_use_record_all(heap, block); /* nobody knows on which */
+        } else if (block->key != CCA_KEY_READY) {
             cca_stream_use_record(heap, block, request->key, false);
         }
         own.key = block->key;

@@ -139,6 +139,10 @@ int cca_allocator_pool_release(struct cca_allocator *allocator, struct cca_heap 
 int cca_allocator_pool_begin(struct cca_allocator *allocator, struct cca_heap *heap,
                              struct cca_pool_id id,
                              const struct cca_pool_scope *scope) CCA_MUST_CHECK;
+/* The same for a pool that must be there: -ENOENT. */
+int cca_allocator_pool_use(struct cca_allocator *allocator, struct cca_heap *heap,
+                           struct cca_pool_id id,
+                           const struct cca_pool_scope *scope) CCA_MUST_CHECK;
 /* -ENOENT: none is open. */
 int cca_allocator_pool_end(struct cca_allocator *allocator, struct cca_heap *heap,
                            struct cca_pool_id id) CCA_MUST_CHECK;
@@ -203,6 +207,13 @@ typedef void (*cca_oom_fn)(void *user, const struct cca_oom_info *info);
 int cca_allocator_add_oom_observer(struct cca_allocator *allocator, cca_oom_fn fn,
                                    void *user) CCA_MUST_CHECK;
 
+/* Ordinal of the device whose live block starts at the address, or -1. */
+int cca_allocator_device_of(struct cca_allocator *allocator, uint64_t addr);
+
+/* Id of the pool that an event names; {0, 0}: the default one. Only inside a tracker. */
+void cca_allocator_event_pool(struct cca_allocator *allocator, int ordinal,
+                              const struct cca_event *event, uint64_t id_out[2]);
+
 /* Where an address lies in our memory. */
 struct cca_address_info {
     bool is_ours;       /* inside a segment of the cache */
@@ -216,6 +227,40 @@ struct cca_address_info cca_allocator_look_up(struct cca_allocator *allocator, u
 /* torch.cuda.empty_cache: every wholly free segment goes back to the driver. Waits for fences, at
  * most CCA_OOM_WAIT_MS. Does nothing during a capture. */
 void cca_allocator_empty_cache(struct cca_allocator *allocator);
+
+/* cca_my_malloc and cca_my_free: the calls above for CCA_API_OWN, with key the stream of the
+ * request or of its last use. While caching is off memory comes straight from the driver, and goes
+ * back to it. FORWARD is not among the results of own_free: what is not ours is INVALID. */
+struct cca_status cca_allocator_own_alloc(struct cca_allocator *allocator, struct cca_heap *heap,
+                                          const struct cca_request *request, uint64_t *addr_out);
+enum cca_free_result cca_allocator_own_free(struct cca_allocator *allocator, uint64_t addr,
+                                            const struct cca_request *request);
+
+/* The heap of a device whose context is up, or NULL. Lock-free. */
+struct cca_heap *cca_allocator_heap_of_device(struct cca_allocator *allocator, int ordinal);
+int cca_heap_ordinal(const struct cca_heap *heap);
+/* Handle of the context served, 0: none any more. */
+uint64_t cca_heap_context(const struct cca_heap *heap);
+
+/* Sums over the blocks of a device, which are walked under its lock: what belongs to a stream, or
+ * to a pool together with its figures (-ENOENT), and the largest free block. */
+struct cca_sums;
+struct cca_pool_stats;
+void cca_allocator_stream_sums(struct cca_allocator *allocator, struct cca_heap *heap,
+                               cca_key stream, struct cca_sums *sums_out);
+int cca_allocator_pool_sums(struct cca_allocator *allocator, struct cca_heap *heap,
+                            struct cca_pool_id id, struct cca_sums *sums_out,
+                            struct cca_pool_stats *stats_out) CCA_MUST_CHECK;
+size_t cca_allocator_largest_free(struct cca_allocator *allocator, struct cca_heap *heap);
+
+/* The settings as they are now. `out` is large: not on a small stack. */
+void cca_allocator_copy_settings(struct cca_allocator *allocator, struct cca_config *out);
+
+/* Told of every event of every device, those that come later included; under the heap lock, see
+ * observe/observer.h. -ENOSPC. */
+int cca_allocator_add_tracker(struct cca_allocator *allocator,
+                              void (*fn)(void *user, int device, const struct cca_event *event),
+                              void *user) CCA_MUST_CHECK;
 
 /* Calls `fn` with the accounts of one device, under its heap lock: it must not wait or allocate.
  * -ENODEV when the device never had a heap. */

@@ -35,6 +35,34 @@ void cca_callbacks_tell_oom(struct cca_callbacks *callbacks, const struct cca_oo
     }
 }
 
+void cca_callbacks_give_trackers(struct cca_callbacks *callbacks, struct cca_observer *observer)
+{
+    for (int i = 0; i < callbacks->tracker_count; i++) {
+        (void)cca_observer_add_tracker(observer, callbacks->trackers[i].fn,
+                                       callbacks->trackers[i].user);
+    }
+}
+
+int cca_allocator_add_tracker(struct cca_allocator *allocator, cca_tracker_fn fn, void *user)
+{
+    struct cca_callbacks *callbacks = &allocator->callbacks;
+    cca_lock_take(&allocator->lock);
+    int count = callbacks->tracker_count;
+    bool has_room = count < CCA_TRACKERS_MAX;
+    if (has_room) {
+        callbacks->trackers[count].fn = fn;
+        callbacks->trackers[count].user = user;
+        callbacks->tracker_count = count + 1;
+        CCA_EACH_HEAP (heap, allocator) {
+            cca_lock_take(&heap->lock);
+            (void)cca_observer_add_tracker(&heap->observer, fn, user);
+            cca_lock_drop(&heap->lock);
+        }
+    }
+    cca_lock_drop(&allocator->lock);
+    return has_room ? 0 : -ENOSPC;
+}
+
 int cca_allocator_add_free_callback(struct cca_allocator *allocator, cca_free_memory_fn fn,
                                     void *user)
 {

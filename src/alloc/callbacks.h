@@ -8,6 +8,7 @@
 
 #include "alloc/allocator.h"
 #include "base/lock.h"
+#include "observe/observer.h"
 
 enum { CCA_CALLBACKS_MAX = 8 };
 
@@ -23,9 +24,18 @@ struct cca_callbacks {
         void *user;
     } observers[CCA_CALLBACKS_MAX];
     int observer_count;
+    /* Guarded by the allocator's lock, as each new heap is given them. */
+    struct {
+        cca_tracker_fn fn;
+        void *user;
+    } trackers[CCA_TRACKERS_MAX];
+    int tracker_count;
 };
 
 void cca_callbacks_init(struct cca_callbacks *callbacks);
+
+/* A new observer is given the trackers there are; the allocator's lock is held. */
+void cca_callbacks_give_trackers(struct cca_callbacks *callbacks, struct cca_observer *observer);
 
 /* Asks everybody for memory; true when somebody gave some. No lock held. */
 bool cca_callbacks_free_memory(struct cca_callbacks *callbacks, int ordinal, size_t bytes);

@@ -20,6 +20,7 @@ static struct cca_heap *heap_of_device(struct cca_allocator *allocator, int ordi
             return NULL;
         }
         cca_heap_init(heap, allocator, ordinal, &allocator->settings);
+        cca_callbacks_give_trackers(&allocator->callbacks, &heap->observer);
         atomic_store(&allocator->heaps[ordinal], heap);
     }
     return heap;
@@ -92,6 +93,23 @@ struct cca_heap *cca_allocator_heap(struct cca_allocator *allocator, uint64_t co
         }
     }
     return NULL;
+}
+
+struct cca_heap *cca_allocator_heap_of_device(struct cca_allocator *allocator, int ordinal)
+{
+    bool is_up = ordinal >= 0 && ordinal < CCA_DEVICES_MAX &&
+                 (atomic_load(&allocator->up_mask) >> ordinal & 1) != 0;
+    return is_up ? atomic_load(&allocator->heaps[ordinal]) : NULL;
+}
+
+int cca_heap_ordinal(const struct cca_heap *heap)
+{
+    return heap->device.ordinal;
+}
+
+uint64_t cca_heap_context(const struct cca_heap *heap)
+{
+    return atomic_load(&heap->context);
 }
 
 /* Calls of other threads that are inside the context's driver functions end before it goes. They

@@ -82,6 +82,9 @@ void cca_allocator_stream_ends(struct cca_allocator *allocator, struct cca_heap 
                                cca_key stream)
 {
     (void)allocator;
+    if (heap->device.ops->stream_ends != NULL) {
+        heap->device.ops->stream_ends(heap->device.self, stream);
+    }
     cca_lock_take(&heap->lock);
     if (heap->state == CCA_HEAP_UP && cca_heap_holds_key(heap, stream)) {
         cca_fence_rekey(heap, stream);
@@ -177,6 +180,27 @@ int cca_allocator_owns_try(struct cca_allocator *allocator, uint64_t addr)
     bool is_ours = cca_segment_map_find_locked(&allocator->segments, addr, &start, &bytes);
     cca_lock_drop(&allocator->segments.lock);
     return is_ours;
+}
+
+int cca_allocator_device_of(struct cca_allocator *allocator, uint64_t addr)
+{
+    struct cca_block *block = cca_ptrmap_find(&allocator->blocks, addr);
+    struct cca_segment *segment = block == NULL ? NULL : block->segment;
+    struct cca_heap *heap = segment == NULL ? NULL : segment->heap;
+    return heap == NULL ? -1 : heap->device.ordinal;
+}
+
+void cca_allocator_event_pool(struct cca_allocator *allocator, int ordinal,
+                              const struct cca_event *event, uint64_t id_out[2])
+{
+    struct cca_heap *heap = event->pool == 0 || allocator == NULL
+                                ? NULL
+                                : atomic_load(&allocator->heaps[ordinal]);
+    const struct cca_pool_row *row = heap == NULL
+                                         ? NULL
+                                         : cca_pool_table_row(&heap->observer.pools, event->pool);
+    id_out[0] = row == NULL ? 0 : row->id[0];
+    id_out[1] = row == NULL ? 0 : row->id[1];
 }
 
 struct cca_address_info cca_allocator_look_up(struct cca_allocator *allocator, uint64_t addr)

@@ -22,7 +22,7 @@ static bool is_same(struct cca_pool_id a, struct cca_pool_id b)
     return a.capture == b.capture && a.handle == b.handle;
 }
 
-static struct cca_private_pool *find(struct cca_heap *heap, struct cca_pool_id id)
+struct cca_private_pool *cca_private_pool_find(struct cca_heap *heap, struct cca_pool_id id)
 {
     CCA_LIST_EACH (link, &heap->private_pools) {
         struct cca_private_pool *pool = CCA_LIST_ENTRY(link, struct cca_private_pool, link);
@@ -73,7 +73,7 @@ struct cca_private_pool *cca_private_pool_route(struct cca_heap *heap,
 /* The pool with one use more, made when there is none of that id; NULL when memory is refused. */
 static struct cca_private_pool *retain(struct cca_heap *heap, struct cca_pool_id id)
 {
-    struct cca_private_pool *pool = find(heap, id);
+    struct cca_private_pool *pool = cca_private_pool_find(heap, id);
     if (pool == NULL) {
         pool = cca_pool_take(&heap->private_pool_records);
         const uint64_t parts[2] = {id.capture, id.handle};
@@ -152,7 +152,7 @@ int cca_allocator_pool_release(struct cca_allocator *allocator, struct cca_heap 
     (void)allocator;
     int rc = -ENOENT;
     cca_lock_take(&heap->lock);
-    struct cca_private_pool *pool = find(heap, id);
+    struct cca_private_pool *pool = cca_private_pool_find(heap, id);
     struct cca_route *route = find_route(heap, id);
     if (pool != NULL && pool->uses > 0) {
         rc = pool->uses == 1 && route != NULL ? -EBUSY : 0;
@@ -194,6 +194,17 @@ int cca_allocator_pool_begin(struct cca_allocator *allocator, struct cca_heap *h
     }
     cca_lock_take(&heap->lock);
     int rc = open_route(heap, id, scope);
+    cca_lock_drop(&heap->lock);
+    return rc;
+}
+
+int cca_allocator_pool_use(struct cca_allocator *allocator, struct cca_heap *heap,
+                           struct cca_pool_id id, const struct cca_pool_scope *scope)
+{
+    (void)allocator;
+    cca_lock_take(&heap->lock);
+    struct cca_private_pool *pool = cca_private_pool_find(heap, id);
+    int rc = pool == NULL || pool->uses == 0 ? -ENOENT : open_route(heap, id, scope);
     cca_lock_drop(&heap->lock);
     return rc;
 }

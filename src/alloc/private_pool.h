@@ -35,6 +35,9 @@ void cca_private_pools_init(struct cca_heap *heap);
 struct cca_private_pool *cca_private_pool_route(struct cca_heap *heap,
                                                 const struct cca_request *request);
 
+/* The pool of this id, or NULL. */
+struct cca_private_pool *cca_private_pool_find(struct cca_heap *heap, struct cca_pool_id id);
+
 /* Frees the pools that nobody needs any more. */
 void cca_private_pool_sweep(struct cca_heap *heap);
 

@@ -82,6 +82,13 @@ static void unlock_heaps(struct cca_allocator *allocator)
     }
 }
 
+void cca_allocator_copy_settings(struct cca_allocator *allocator, struct cca_config *out)
+{
+    cca_lock_take(&allocator->lock);
+    *out = allocator->settings;
+    cca_lock_drop(&allocator->lock);
+}
+
 int cca_allocator_set_conf(struct cca_allocator *allocator, const char *text,
                            cca_config_complaint_fn complain, void *user)
 {

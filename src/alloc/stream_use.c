@@ -23,14 +23,19 @@ void cca_stream_use_record(struct cca_heap *heap, struct cca_block *block, cca_k
     }
     struct cca_stream_use *use = cca_pool_take(&heap->use_records);
     if (use == NULL) {
-        cca_stream_use_drop(heap, block->uses);
-        block->uses = &heap->used_everywhere;
+        cca_stream_use_record_all(heap, block);
         return;
     }
     use->stream = stream;
     use->in_capture = in_capture;
     use->next = block->uses;
     block->uses = use;
+}
+
+void cca_stream_use_record_all(struct cca_heap *heap, struct cca_block *block)
+{
+    cca_stream_use_drop(heap, block->uses);
+    block->uses = &heap->used_everywhere;
 }
 
 struct cca_stream_use *cca_stream_use_detach(struct cca_block *block)

@@ -32,6 +32,9 @@ struct cca_use_queue {
 void cca_stream_use_record(struct cca_heap *heap, struct cca_block *block, cca_key stream,
                            bool in_capture);
 
+/* It may be used on any stream. */
+void cca_stream_use_record_all(struct cca_heap *heap, struct cca_block *block);
+
 /* Takes the uses off a LIVE block; NULL when there are none. They go to defer or drop. */
 struct cca_stream_use *cca_stream_use_detach(struct cca_block *block);
 void cca_stream_use_drop(struct cca_heap *heap, struct cca_stream_use *uses);

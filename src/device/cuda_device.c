@@ -202,6 +202,26 @@ static struct cca_status synchronize(void *self_)
     return cca_cuda_status((int)result);
 }
 
+static void stream_ends(void *self_, cca_stream_id stream)
+{
+    const struct cca_cuda_context *self = self_;
+    cca_cuda_streams_forget(self->streams, stream);
+}
+
+static struct cca_status capture_info(void *self_, cca_stream_id stream,
+                                      struct cca_capture_info *info_out)
+{
+    const struct cca_cuda_context *self = self_;
+    return cca_cuda_capture_info(self->streams, self->table, stream, info_out);
+}
+
+static struct cca_status node_dependencies(void *self_, uint64_t node, uint64_t *nodes_out,
+                                           size_t max, size_t *count_out)
+{
+    const struct cca_cuda_context *self = self_;
+    return cca_cuda_node_dependencies(self->table, node, nodes_out, max, count_out);
+}
+
 static const struct cca_device_ops ops = {
     .mem_alloc = mem_alloc,
     .mem_alloc_relaxed = mem_alloc_relaxed,
@@ -213,6 +233,9 @@ static const struct cca_device_ops ops = {
     .event_query = event_query,
     .event_wait = event_wait,
     .synchronize = synchronize,
+    .stream_ends = stream_ends,
+    .capture_info = capture_info,
+    .node_dependencies = node_dependencies,
 };
 
 static struct cca_cuda_context *find_or_claim(struct cca_cuda_contexts *contexts,
@@ -237,6 +260,7 @@ static struct cca_cuda_context *find_or_claim(struct cca_cuda_contexts *contexts
     struct cca_cuda_context *item = &contexts->items[mine];
     item->table = table;
     item->ordinal = ordinal;
+    item->streams = &contexts->streams;
     atomic_store(&item->ctx, ctx);
     return item;
 }

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "device/cuda_streams.h"
 #include "device/cuda_table.h"
 #include "device/device.h"
 
@@ -22,12 +23,14 @@ enum { CCA_CUDA_CONTEXTS_MAX = 256 };
 struct cca_cuda_context {
     _Atomic(CUcontext) ctx; /* NULL: not in use yet; set last and never changed */
     const struct cca_cuda_table *table;
+    struct cca_cuda_streams *streams; /* of all contexts */
     int ordinal;
 };
 
 /* The contexts that were ever opened. Entries stay valid for ever, since a thread may still be in a
  * call on a context that another thread resets. Zero-initialised. */
 struct cca_cuda_contexts {
+    struct cca_cuda_streams streams;
     _Atomic int claimed;
     struct cca_cuda_context items[CCA_CUDA_CONTEXTS_MAX];
 };

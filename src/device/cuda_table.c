@@ -24,6 +24,10 @@ static bool is_denied(const struct cca_cuda_table *table, const char *name)
     bool is_per_thread = length > suffix_length &&
                          strcmp(name + length - suffix_length, suffix) == 0;
     length -= is_per_thread ? suffix_length : 0;
+    /* Nor does it know the versions of a name: it gives the one of the version it is asked for. */
+    if (length > 3 && name[length - 3] == '_' && name[length - 2] == 'v') {
+        length -= 3;
+    }
     if (table->get_proc_address == NULL || length >= sizeof(base)) {
         return false;
     }

@@ -74,6 +74,9 @@ struct cca_device_ops {
     /* Waits for everything submitted to the context. */
     struct cca_status (*synchronize)(void *self);
 
+    /* A stream is about to be destroyed and must not be reached any more. NULL: nothing to do. */
+    void (*stream_ends)(void *self, cca_stream_id stream);
+
     /* What a stream has captured, and the nodes that a node of that graph depends on: the first
      * `max` of *count_out. NULL or CCA_UNSUPPORTED where the driver or the stream does not tell. */
     struct cca_status (*capture_info)(void *self, cca_stream_id stream,

@@ -39,12 +39,12 @@ struct cca_pool_stats {
 #undef COUNTER
 };
 
-/* Of one stream, as it is now. */
-struct cca_stream_sums {
+/* Of one stream or pool, as it is now. */
+struct cca_sums {
 #define ARRAY(name, unit, what)
 #define SINGLE(name, unit, what)
 #define COUNTER(name, what)
-#define STREAM(name, unit, what) int64_t name;
+#define SUM(name, unit, what) int64_t name;
 #include "observe/stats.def"
 #undef ARRAY
 #undef SINGLE

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The library's side of include/cca/cca.h: what the functions do once the table is found. The texts
- * there say what each returns. */
-#include "cca/cca.h"
+/* The library's side of include/cca: the table, and what its functions share. */
+#include "process/api.h"
 
 #include <errno.h>
 
-#include "base/compiler.h"
 #include "base/reentry.h"
-#include "observe/observer.h"
+#include "process/api_own.h"
 #include "process/dump.h"
 
 enum { CLAIM_WAIT_MS = 5000 };
@@ -17,9 +15,7 @@ static const char *api_version(void)
     return CCA_VERSION_STRING;
 }
 
-/* Inside the guard: a signal handler that comes while a lock of a heap is held must not ask for it.
- * In such a handler itself, when it interrupted a call of ours, there is no answer. */
-static int with_observer(int device, cca_observer_fn fn, void *user)
+int cca_api_with_observer(int device, cca_observer_fn fn, void *user)
 {
     struct cca_allocator *allocator = cca_process_allocator();
     int rc;
@@ -38,97 +34,27 @@ static int with_observer(int device, cca_observer_fn fn, void *user)
     return rc;
 }
 
-static void copy_allocated(void *user, struct cca_observer *observer)
+int cca_api_enter(struct cca_api_scope *scope, int device)
 {
-    *(struct cca_stat *)user = observer->stats.allocated_bytes[CCA_STAT_ALL];
-}
-
-static void copy_reserved(void *user, struct cca_observer *observer)
-{
-    *(struct cca_stat *)user = observer->stats.reserved_bytes[CCA_STAT_ALL];
-}
-
-/* All zero for a device that has not been used. */
-static struct cca_stat stat_of(int device, cca_observer_fn copy)
-{
-    struct cca_stat stat = {0};
-
-    return with_observer(device, copy, &stat) == 0 ? stat : (struct cca_stat){0};
-}
-
-static uint64_t api_memory_allocated(int device)
-{
-    return (uint64_t)stat_of(device, copy_allocated).current;
-}
-
-static uint64_t api_max_memory_allocated(int device)
-{
-    return (uint64_t)stat_of(device, copy_allocated).peak;
-}
-
-static uint64_t api_memory_reserved(int device)
-{
-    return (uint64_t)stat_of(device, copy_reserved).current;
-}
-
-static uint64_t api_max_memory_reserved(int device)
-{
-    return (uint64_t)stat_of(device, copy_reserved).peak;
-}
-
-static void copy_stats(void *user, struct cca_observer *observer)
-{
-    *(struct cca_stats *)user = observer->stats;
-}
-
-static int api_stat_value(int device, const char *key, int64_t *value_out)
-{
-    struct cca_stats stats;
-    int rc;
-
-    if (key == NULL || value_out == NULL) {
+    scope->saved_errno = errno;
+    scope->allocator = cca_process_allocator();
+    if (device < 0) {
         return -EINVAL;
     }
-    rc = with_observer(device, copy_stats, &stats);
-    return rc == 0 ? cca_stats_value(&stats, (struct cca_pool_rows){NULL, 0}, key, value_out) : rc;
-}
-
-static void reset_peak(void *user, struct cca_observer *observer)
-{
-    (void)user;
-    cca_observer_reset_peak(observer);
-}
-
-static int api_reset_peak_memory_stats(int device)
-{
-    return with_observer(device, reset_peak, NULL);
-}
-
-static void reset_accumulated(void *user, struct cca_observer *observer)
-{
-    (void)user;
-    cca_observer_reset_accumulated(observer);
-}
-
-static int api_reset_accumulated_memory_stats(int device)
-{
-    return with_observer(device, reset_accumulated, NULL);
-}
-
-static int api_empty_cache(void)
-{
-    struct cca_allocator *allocator = cca_process_allocator();
-    int saved_errno = errno;
-
-    if (allocator == NULL) {
+    if (scope->allocator == NULL) {
         return -ENODEV;
     }
-    if (cca_reentry_enter()) {
-        cca_allocator_empty_cache(allocator);
-        cca_reentry_leave();
+    scope->heap = cca_allocator_heap_of_device(scope->allocator, device);
+    if (scope->heap == NULL) {
+        return -ENODEV;
     }
-    errno = saved_errno;
-    return 0;
+    return cca_reentry_enter() ? 0 : -EBUSY;
+}
+
+void cca_api_leave(const struct cca_api_scope *scope)
+{
+    cca_reentry_leave();
+    errno = scope->saved_errno;
 }
 
 static int api_dump_snapshot(const char *path)
@@ -155,13 +81,33 @@ extern CCA_EXPORT const struct cca_api_1_table cca_api_1;
 const struct cca_api_1_table cca_api_1 = {
     .struct_bytes = sizeof(struct cca_api_1_table),
     .version = api_version,
-    .memory_allocated = api_memory_allocated,
-    .max_memory_allocated = api_max_memory_allocated,
-    .memory_reserved = api_memory_reserved,
-    .max_memory_reserved = api_max_memory_reserved,
-    .stat_value = api_stat_value,
-    .reset_peak_memory_stats = api_reset_peak_memory_stats,
-    .reset_accumulated_memory_stats = api_reset_accumulated_memory_stats,
-    .empty_cache = api_empty_cache,
+    .memory_allocated = cca_api_memory_allocated,
+    .max_memory_allocated = cca_api_max_memory_allocated,
+    .memory_reserved = cca_api_memory_reserved,
+    .max_memory_reserved = cca_api_max_memory_reserved,
+    .stat_value = cca_api_stat_value,
+    .reset_peak_memory_stats = cca_api_reset_peak_memory_stats,
+    .reset_accumulated_memory_stats = cca_api_reset_accumulated_memory_stats,
+    .empty_cache = cca_api_empty_cache,
     .dump_snapshot = api_dump_snapshot,
+    .stat_name = cca_api_stat_name,
+    .memory_stats = cca_api_memory_stats,
+    .each_stat = cca_api_each_stat,
+    .largest_free_block = cca_api_largest_free_block,
+    .stream_stats = cca_api_stream_stats,
+    .set_settings = cca_api_set_settings,
+    .set_memory_fraction = cca_api_set_memory_fraction,
+    .get_memory_fraction = cca_api_get_memory_fraction,
+    .my_malloc = cca_api_my_malloc,
+    .my_free = cca_api_my_free,
+    .record_stream = cca_api_record_stream,
+    .pool_create = cca_api_pool_create,
+    .pool_destroy = cca_api_pool_destroy,
+    .pool_use_begin = cca_api_pool_use_begin,
+    .pool_use_end = cca_api_pool_use_end,
+    .pool_stats = cca_api_pool_stats,
+    .pool_snapshot = cca_api_pool_snapshot,
+    .attach_oom_observer = cca_api_attach_oom_observer,
+    .attach_trace_tracker = cca_api_attach_trace_tracker,
+    .attach_free_memory_callback = cca_api_attach_free_memory_callback,
 };

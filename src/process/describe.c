@@ -16,7 +16,7 @@ void cca_process_forget_thread(void)
     thread_id = 0;
 }
 
-static uint32_t current_thread(void)
+uint32_t cca_process_thread(void)
 {
     if (CCA_UNLIKELY(thread_id == 0)) {
         thread_id = (uint32_t)gettid();
@@ -48,7 +48,7 @@ describe(struct cca_request *request, bool is_free, const void *caller, int skip
     uintptr_t pcs[DEPTH_MAX];
     int max, depth, before;
 
-    request->thread = current_thread();
+    request->thread = cca_process_thread();
     request->stack = 0;
     if (!wants_stack(&process->config, is_free) ||
         !atomic_load_explicit(&process->has_stacks, memory_order_acquire)) {
@@ -74,7 +74,7 @@ CCA_NOINLINE void cca_process_describe_from(struct cca_request *request, bool is
 void cca_process_count(int row, enum cca_coverage what)
 {
     struct cca_process *process = cca_process_state();
-    uint32_t stripe = current_thread() % CCA_COVERAGE_STRIPES;
+    uint32_t stripe = cca_process_thread() % CCA_COVERAGE_STRIPES;
 
     if (row >= 0 && row < CCA_COVERAGE_ROWS_MAX) {
         atomic_fetch_add_explicit(&process->coverage[stripe][row].counts[what], 1,

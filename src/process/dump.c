@@ -253,6 +253,19 @@ int cca_dump_write(struct cca_process *process, const char *cause, const char *p
     return cca_dump_finish(process, job, pattern);
 }
 
+int cca_dump_write_pool(struct cca_process *process, const char *cause, const char *pattern,
+                        int device, const uint64_t id[2])
+{
+    struct cca_dump_job *job = cca_dump_copy(process, cause);
+
+    if (job == NULL) {
+        cca_log(CCA_LOG_WARN, "no snapshot: not enough memory to copy the state");
+        return -ENOMEM;
+    }
+    cca_model_keep_pool(&job->model, device, id);
+    return cca_dump_finish(process, job, pattern);
+}
+
 void cca_dump_finish_pending(struct cca_process *process)
 {
     struct cca_dump_job *job = atomic_exchange_explicit(&process->dumps.pending, NULL,

@@ -26,6 +26,10 @@ int cca_dump_finish(struct cca_process *process, struct cca_dump_job *job, const
 /* Both: 0, -ENOMEM, or as cca_dump_finish. */
 int cca_dump_write(struct cca_process *process, const char *cause, const char *pattern);
 
+/* The same of one private pool, by its id: see cca_model_keep_pool. */
+int cca_dump_write_pool(struct cca_process *process, const char *cause, const char *pattern,
+                        int device, const uint64_t id[2]);
+
 /* Frees a copy that is not written; NULL accepted. */
 void cca_dump_discard(struct cca_dump_job *job);
 

@@ -75,6 +75,18 @@ bool cca_process_is_active(void)
     return atomic_load_explicit(&the_process.is_active, memory_order_acquire);
 }
 
+void cca_process_set_place(cca_place_fn place)
+{
+    the_process.place = place;
+}
+
+int cca_process_place(const void *caller, int device, void *stream, struct cca_heap **heap_out,
+                      cca_key *key_out)
+{
+    return the_process.place == NULL ? -ENODEV
+                                     : the_process.place(caller, device, stream, heap_out, key_out);
+}
+
 const struct cca_config *cca_process_config(void)
 {
     return &the_process.config;
@@ -109,6 +121,7 @@ static void make_allocator(struct cca_process *process)
     if (atomic_load_explicit(&process->allocator, memory_order_relaxed) == NULL &&
         cca_allocator_create(&process->config, &allocator) == 0) {
         make_estimate(process);
+        cca_api_observers_attach(process, allocator);
         atomic_store_explicit(&process->allocator, allocator, memory_order_release);
     }
     if (process->config.context != CCA_CONTEXT_NONE &&

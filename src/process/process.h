@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "alloc/allocator.h"
+#include "base/compiler.h"
 #include "config/config.h"
 #include "observe/event.h"
 
@@ -42,6 +43,23 @@ void cca_process_describe(struct cca_request *request, bool is_free, int skip);
  * is on the stack; NULL: none is looked for. */
 void cca_process_describe_from(struct cca_request *request, bool is_free, const void *caller,
                                int skip);
+
+/* Which heap and key a stream of the caller's has: the part of the public functions that knows
+ * CUDA. `device` -1: whichever a created stream belongs to. `caller`: the program's code, which
+ * tells the runtime. A device that is current but has not been used yet comes up. Inside the guard,
+ * no lock held. -ENODEV: the device's context is not up; -EINVAL: the stream is not one of the
+ * device; -ENOSYS: the driver cannot tell streams apart. */
+typedef int (*cca_place_fn)(const void *caller, int device, void *stream,
+                            struct cca_heap **heap_out, cca_key *key_out);
+
+/* Set once by the preload layer in its constructor. */
+void cca_process_set_place(cca_place_fn place);
+/* Calls it; -ENODEV when there is none. */
+int cca_process_place(const void *caller, int device, void *stream, struct cca_heap **heap_out,
+                      cca_key *key_out) CCA_MUST_CHECK;
+
+/* The calling thread's kernel id. */
+uint32_t cca_process_thread(void);
 
 /* How often an API was seen, served by us, passed through, and how often a look-up handed out a
  * form of it that is not known here; shown in the snapshot. `row` is the position in hooks.def.

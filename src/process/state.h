@@ -70,6 +70,20 @@ struct cca_dumps {
     int installed_signal;                   /* the handler was put here; 0 = nowhere */
 };
 
+/* What the program attached by the public interface, per kind; guarded by cca_process.lock. Slots
+ * are never given back. */
+enum { CCA_API_OBSERVERS_MAX = 4 };
+enum cca_api_observer_kind { CCA_ON_OOM, CCA_ON_TRACE, CCA_ON_FREE_MEMORY, CCA_API_OBSERVER_KINDS };
+struct cca_api_observer {
+    void (*fn)(void); /* of the type that the kind says */
+    void *user;
+    bool is_attached; /* the allocator knows of it */
+};
+struct cca_api_observers {
+    struct cca_api_observer slots[CCA_API_OBSERVER_KINDS][CCA_API_OBSERVERS_MAX];
+    int counts[CCA_API_OBSERVER_KINDS];
+};
+
 struct cca_process {
     struct cca_lock lock;
     struct cca_config config;
@@ -89,6 +103,10 @@ struct cca_process {
     struct cca_dumps dumps;
 
     struct cca_coverage_row coverage[CCA_COVERAGE_STRIPES][CCA_COVERAGE_ROWS_MAX];
+    cca_place_fn place; /* NULL: nobody knows CUDA */
+    struct cca_api_observers observers;
+    _Atomic uint64_t last_pool; /* of the public interface */
+
     const struct cca_coverage_name *coverage_names;
     int coverage_name_count;
 };
@@ -127,6 +145,9 @@ int cca_dump_thread_start(struct cca_process *process) CCA_MUST_CHECK;
 
 /* exit.c: the snapshot and the summary, once. */
 void cca_exit_finish(struct cca_process *process);
+
+/* api_observers.c: those that came before there was an allocator. `lock` is held. */
+void cca_api_observers_attach(struct cca_process *process, struct cca_allocator *allocator);
 
 /* summary.c. `names_snapshot`: the caller holds the claim, so that the newest path can be read. */
 void cca_summary_print(const struct cca_process *process, bool names_snapshot);

@@ -28,6 +28,48 @@ void *cca_model_array(struct cca_model *model, size_t count, size_t item_bytes)
     return cca_arena_take(&model->arena, bytes > 0 ? bytes : 1);
 }
 
+static bool is_id(const uint64_t a[2], const uint64_t b[2])
+{
+    return a[0] == b[0] && a[1] == b[1];
+}
+
+static void keep_entries(struct cca_model_device *device, const uint64_t id[2])
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < device->entry_count; i++) {
+        unsigned pool = device->entries[i].pool;
+
+        if (pool != 0 && pool <= device->pool_count && is_id(device->pools[pool - 1].id, id)) {
+            device->entries[kept++] = device->entries[i];
+        }
+    }
+    device->entry_count = kept;
+}
+
+void cca_model_keep_pool(struct cca_model *model, int device, const uint64_t id[2])
+{
+    size_t segments = 0, devices = 0;
+
+    for (size_t i = 0; i < model->segment_count; i++) {
+        const struct cca_model_segment *segment = &model->segments[i];
+
+        if (segment->device == device && is_id(segment->pool_id, id)) {
+            model->segments[segments++] = *segment;
+        }
+    }
+    model->segment_count = segments;
+    for (size_t i = 0; i < model->device_count; i++) {
+        if (model->devices[i].ordinal == device) {
+            keep_entries(&model->devices[i], id);
+            model->devices[devices++] = model->devices[i];
+        }
+    }
+    model->device_count = devices;
+    model->only_pool[0] = id[0];
+    model->only_pool[1] = id[1];
+}
+
 const char *cca_model_text(struct cca_model *model, const char *text)
 {
     size_t bytes = text != NULL ? strlen(text) + 1 : 0;

@@ -128,6 +128,7 @@ struct cca_model {
     struct cca_model_allocator_settings allocator_settings;
 
     bool has_estimate;
+    uint64_t only_pool[2]; /* all that was kept, {0, 0}: everything; see cca_model_keep_pool */
     struct cca_model_device *devices; /* ascending by ordinal once sorted, each ordinal once */
     size_t device_count;
     struct cca_model_segment *segments; /* by device, then address, once sorted */
@@ -153,6 +154,10 @@ void cca_model_fini(struct cca_model *model);
 CCA_MUST_CHECK void *cca_model_array(struct cca_model *model, size_t count, size_t item_bytes);
 
 /* A copy of the text, or "" when `text` is NULL or the arena is full. */
+/* Leaves of the model only what belongs to one private pool of a device: its segments, its events,
+ * its figures. The device's own statistics stay, and are those of the whole device. */
+void cca_model_keep_pool(struct cca_model *model, int device, const uint64_t id[2]);
+
 const char *cca_model_text(struct cca_model *model, const char *text);
 
 /* Orders devices by ordinal, segments by device and address, and each segment's blocks by

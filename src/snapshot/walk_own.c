@@ -24,6 +24,13 @@ static void walk_process(const struct cca_model *model, struct cca_writer *write
     cca_writer_int(writer, "start_time_us", model->start_time_us);
     cca_writer_int(writer, "dump_time_us", model->dump_time_us);
     cca_writer_string(writer, "cause", model->cause);
+    if (model->only_pool[0] != 0 || model->only_pool[1] != 0) {
+        cca_writer_key(writer, "only_pool");
+        cca_writer_list_begin(writer);
+        writer->ops->put_uint(writer, model->only_pool[0]);
+        writer->ops->put_uint(writer, model->only_pool[1]);
+        cca_writer_list_end(writer);
+    }
     cca_writer_int(writer, "driver_version", model->driver_version);
     cca_writer_int(writer, "runtime_version", model->runtime_version);
 }

@@ -216,6 +216,32 @@ static CUresult fake_stream_is_capturing_ptsz(CUstream stream, CUstreamCaptureSt
     return fake_stream_is_capturing(stream, status);
 }
 
+static CUresult fake_stream_get_capture_info(CUstream stream, CUstreamCaptureStatus *status,
+                                             cuuint64_t *id, CUgraph *graph,
+                                             const CUgraphNode **nodes, size_t *count)
+{
+    (void)stream;
+    *status = fake.capture_status;
+    *id = 77;
+    *graph = NULL;
+    *nodes = fake.nodes;
+    *count = fake.node_count;
+    return note("cuStreamGetCaptureInfo_v2");
+}
+
+/* As the driver's: without an array the number, with one as many as there is room for. */
+static CUresult fake_graph_node_get_dependencies(CUgraphNode node, CUgraphNode *nodes,
+                                                 size_t *count)
+{
+    (void)node;
+    size_t room = *count;
+    *count = fake.node_count;
+    for (size_t i = 0; nodes != NULL && i < room; i++) {
+        nodes[i] = i < fake.node_count ? fake.nodes[i] : NULL;
+    }
+    return note("cuGraphNodeGetDependencies");
+}
+
 void *fake_driver_look_up(void *user, const char *name)
 {
     assert_ptr_equal(user, &fake);

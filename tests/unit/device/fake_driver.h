@@ -11,6 +11,8 @@
 
 enum { FAKE_STACK_MAX = 8, FAKE_NAME_MAX = 64 };
 
+enum { FAKE_NODES_MAX = 300 };
+
 struct fake_driver {
     int version;
     CUcontext stack[FAKE_STACK_MAX]; /* current contexts, the last one on top */
@@ -32,6 +34,11 @@ struct fake_driver {
     CUstreamCaptureMode mode_then;
     unsigned event_flags;
     CUresult answer; /* of event_query */
+
+    /* Of the stream's capture, and what a node depends on. */
+    CUstreamCaptureStatus capture_status;
+    CUgraphNode nodes[FAKE_NODES_MAX];
+    size_t node_count;
 };
 
 extern struct fake_driver fake;

@@ -75,6 +75,9 @@ static void an_export_that_the_resolver_denies_is_null(void **state)
     fake.denies_flags = CU_GET_PROC_ADDRESS_LEGACY_STREAM;
     assert_null(fake_driver_table()->ctx_record_event);
 
+    /* A resolver knows names without their versions. */
+    fake.denies = "cuStreamGetCaptureInfo";
+    assert_null(fake_driver_table()->stream_get_capture_info);
     fake.denies = "cuStreamGetId";
     fake.denies_flags = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
     const struct cca_cuda_table *table = fake_driver_table();
