@@ -37,10 +37,10 @@ static int place_default(const void *caller, int device, void *stream, struct cc
 static int place_created(const void *caller, int device, void *stream, struct cca_heap **heap_out,
                          cca_key *key_out)
 {
-    struct cca_stream_place place = cca_context_of_known_stream(caller, stream, false);
+    struct cca_stream_place place = cca_context_of_known_stream(stream, false);
     if (place.kind != CCA_STREAM_SERVED) {
         (void)cca_context_for_stream(caller, stream, false);
-        place = cca_context_of_known_stream(caller, stream, false);
+        place = cca_context_of_known_stream(stream, false);
     }
     if (place.kind != CCA_STREAM_SERVED) {
         return cca_context_has_stream_ids() ? -EINVAL : -ENOSYS;

@@ -58,14 +58,16 @@ static inline int cca_empty_cache(void)
     CCA_API_1_CALL_(empty_cache, -ENOSYS, ());
 }
 
-/* New settings in PyTorch's grammar, as CCA_CONF:
- * "max_split_size_mb:512,roundup_power2_divisions:4". A string first sets max_split_size,
- * max_non_split_rounding, roundup_power2_divisions and garbage_collection_threshold back to their
- * defaults, whatever gave them; all other settings keep their value unless the string names them.
- * Memory that is there stays as it was cut. -EINVAL  an item is wrong or unknown (one line on
- * stderr for each): nothing has changed -E2BIG   longer than 1023 characters -ENODEV  no device has
- * been used -EBUSY   called inside the library -ENOSYS  absent As
- * torch.cuda.memory._set_allocator_settings. */
+/* New settings in PyTorch's grammar, as CCA_CONF: "max_split_size_mb:512,backend:native". A string
+ * first sets max_split_size, max_non_split_rounding, roundup_power2_divisions and
+ * garbage_collection_threshold back to their defaults, whatever gave them; all other settings keep
+ * their value unless the string names them. Memory that is there stays as it was cut.
+ *   -EINVAL  an item is wrong or unknown (one line on stderr for each): nothing has changed
+ *   -E2BIG   longer than 1023 characters
+ *   -ENODEV  no device has been used
+ *   -EBUSY   called inside the library
+ *   -ENOSYS  absent
+ * As torch.cuda.memory._set_allocator_settings. */
 static inline int cca_set_settings(const char *text)
 {
     CCA_API_1_CALL_(set_settings, -ENOSYS, (text));

@@ -12,8 +12,7 @@ extern "C" {
 #endif
 
 /* Called when a request fails for want of memory, before the failing call returns, on its thread,
- * with no lock of the library held: it may call CUDA, but what it allocates and frees there is not
- * followed by a second notice.
+ * with no lock of the library held: it may call CUDA and the library.
  *   -EINVAL  `fn` is NULL
  *   -ENOSPC  there are four already
  *   -EBUSY   called inside the library
@@ -27,7 +26,8 @@ static inline int cca_attach_oom_observer(cca_oom_observer_fn fn, void *user)
 /* Called with every entry of the history, also while the history is off, in the order of events, on
  * the thread that caused it and under the lock of the device's heap: it must be quick, must not
  * wait, and must take no lock that is ever held while CUDA or the library is called. What it
- * allocates passes the library by; functions of this interface answer -EBUSY. -EINVAL  `fn` is NULL
+ * allocates passes the library by; functions of this interface answer -EBUSY.
+ *   -EINVAL  `fn` is NULL
  *   -ENOSPC  there are four already
  *   -EBUSY   called inside the library
  *   -ENOSYS  absent, or the library is off
@@ -39,9 +39,12 @@ static inline int cca_attach_trace_tracker(cca_trace_tracker_fn fn, void *user)
 
 /* Called when the cache has no block for a request, before the driver is asked, with no lock held:
  * frees memory of its own if it can (cudaFree, cca_my_free, ...) and returns whether it did; then
- * the cache is searched again. `bytes`: the rounded request. It must not allocate. -EINVAL  `fn` is
- * NULL -ENOSPC  there are four already -EBUSY   called inside the library -ENOSYS  absent, or the
- * library is off As the free-memory callbacks of PyTorch's allocator. */
+ * the cache is searched again. `bytes`: the rounded request. It must not allocate.
+ *   -EINVAL  `fn` is NULL
+ *   -ENOSPC  there are four already
+ *   -EBUSY   called inside the library
+ *   -ENOSYS  absent, or the library is off
+ * As the free-memory callbacks of PyTorch's allocator. */
 static inline int cca_attach_free_memory_callback(cca_free_memory_callback_fn fn, void *user)
 {
     CCA_API_1_CALL_(attach_free_memory_callback, -ENOSYS, (fn, user));

@@ -11,8 +11,9 @@ extern "C" {
 #endif
 
 /* A new pool of the device. It lives until cca_pool_destroy: for as long as graphs that were
- * captured into it may run. `options` may be NULL. `*pool_out` is never 0. -EINVAL  `pool_out` is
- * NULL, `options` is too short, or `device` is negative -ENODEV  the device has not been used
+ * captured into it may run. `options` may be NULL. `*pool_out` is never 0.
+ *   -EINVAL  `pool_out` is NULL, `options` is too short, or `device` is negative
+ *   -ENODEV  the device has not been used
  *   -ENOMEM, -EBUSY (inside the library), -ENOSYS (absent)
  * As torch.cuda.MemPool. */
 static inline int cca_pool_create(int device, const struct cca_pool_options *options,

@@ -41,9 +41,12 @@ static inline uint64_t cca_max_memory_reserved(int device)
 /* One number of torch.cuda.memory_stats, by its key there: "allocated_bytes.all.peak",
  * "num_alloc_retries", ... Bytes or a count, as the key's name says. Those of a pool of
  * cca_pool_create: "reserved_bytes_by_private_pools.0_POOL.all.current". `*value_out` is written
- * only on success. -EINVAL  `key` or `value_out` is NULL, or `device` is negative -ENODEV  the
- * device has not been used -ENOENT  there is no such key -EBUSY   called by a signal handler that
- * interrupted the library in this thread -ENOMEM  no memory to copy the figures of the pools
+ * only on success.
+ *   -EINVAL  `key` or `value_out` is NULL, or `device` is negative
+ *   -ENODEV  the device has not been used
+ *   -ENOENT  there is no such key
+ *   -EBUSY   called by a signal handler that interrupted the library in this thread
+ *   -ENOMEM  no memory to copy the figures of the pools
  *   -ENOSYS  absent */
 static inline int cca_stat_value(int device, const char *key, int64_t *value_out)
 {
