@@ -2,16 +2,14 @@
 """Which ways into CUDA a program uses, which of them the library serves, and what stops it.
 
 A door is a way in which a program reaches CUDA's memory calls: the shared runtime, the driver, a
-static runtime inside the program. Read from files alone.
+static runtime inside the program. The library stands behind all of them, as long as the program's
+look-ups come by it. Read from files alone.
 """
 import os
 import re
 
 from . import program as programs
 from .linkage import Resolver
-
-# The doors behind which the library stands. The others are found and reported as not served.
-SERVED = ('runtime',)
 
 RUNTIME_NAME = re.compile(r'libcudart\.so(\.|$)')
 DRIVER_NAME = re.compile(r'libcuda\.so(\.|$)')
@@ -21,6 +19,7 @@ NOT_SEARCHED = re.compile(r'(libcudart|libcuda|libnvidia\S*|libcca_preload|libc|
                           r'|libpthread|libstdc\+\+|libgcc_s|ld-linux\S*)[.-]')
 STATIC_MARKS = (b'cuGetProcAddress', b'libcuda.so.1', b'cudaErrorMemoryAllocation')
 LOOKUP_MARKS = (b'libcuda.so',)
+LOOKUP_HOMES = re.compile(r'(libc|libdl|libcca_preload)[.-]')
 MEMORY_CALLS = re.compile(r'cu(da)?(Malloc|Free|MemAlloc|MemFree)')
 
 TITLES = {
@@ -39,6 +38,8 @@ class Report:
         self.doors = {name: [] for name in TITLES}   # door -> evidence, one sentence each
         self.asan = None                             # path or name of the shared ASan runtime
         self.loads_later = False                     # imports dlopen: may bring CUDA in at run time
+        self.uses_namespaces = False                 # imports dlmopen
+        self.lookup_hooks = []                       # libraries that define dlsym themselves
         self.calls = []                              # memory calls that are bound by the loader
         self.stops = []
         self.notes = []
@@ -90,29 +91,27 @@ def find_doors(report):
             report.doors['static'].append('%s carries one' % name)
         elif not driver and all(image.holds(mark) for mark in LOOKUP_MARKS):
             report.doors['driver'].append('%s names libcuda.so' % name)
-        imports, _ = image.symbols()
+        imports, exports = image.symbols()
         calls |= {call for call in imports if MEMORY_CALLS.match(call)}
         report.loads_later = report.loads_later or bool(imports & {'dlopen', 'dlmopen'})
+        report.uses_namespaces = report.uses_namespaces or 'dlmopen' in imports
+        if 'dlsym' in exports and not LOOKUP_HOMES.match(name):
+            report.lookup_hooks.append(name)
     report.calls = sorted(calls)
 
 
 def judge(report):
     """Turns the doors into findings: sentences that stop the library, or that are good to know."""
     open_doors = [name for name in TITLES if report.doors[name]]
-    served = [name for name in open_doors if name in SERVED]
-    for name in open_doors:
-        if name in SERVED:
-            continue
-        if served:
-            report.notes.append('%s: its allocations pass by the library' % (
-                '; '.join(report.doors[name])))
-        else:
-            report.stops.append('reaches CUDA by a door that is not served yet: %s (%s)' % (
-                TITLES[name], '; '.join(report.doors[name])))
+    for name in report.lookup_hooks:
+        report.notes.append('%s hooks dlsym, too: look-ups that it answers pass by the library'
+                            % name)
+    if report.uses_namespaces:
+        report.notes.append('imports dlmopen: CUDA in a namespace of its own passes by the library')
     if not open_doors and not report.stops:
         if report.loads_later:
             report.notes.append('no CUDA in sight, but the program loads libraries at run time: '
-                                'a shared CUDA runtime among them is served')
+                                'CUDA among them is served')
         else:
             report.stops.append('uses no CUDA: neither the program nor its libraries name it')
     if report.asan:

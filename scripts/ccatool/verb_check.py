@@ -44,7 +44,7 @@ def as_data(report):
         'program': report.program.path,
         'image': report.program.image_path,
         'served': report.is_served,
-        'doors': {name: {'present': bool(found), 'served': name in doors.SERVED, 'evidence': found}
+        'doors': {name: {'present': bool(found), 'evidence': found}
                   for name, found in report.doors.items()},
         'loads_libraries_at_run_time': report.loads_later,
         'calls': report.calls,
@@ -74,13 +74,12 @@ def as_text(report, style):
     for name, title in doors.TITLES.items():
         evidence = report.doors[name]
         if evidence:
-            state = 'served' if name in doors.SERVED else 'not served yet'
-            lines.append('  door       %s: %s (%s)' % (title, state, clean('; '.join(evidence))))
+            lines.append('  door       %s: served (%s)' % (title, clean('; '.join(evidence))))
     if report.calls:
         lines.append('  calls      %s' % clean(', '.join(report.calls)))
     lines += ['  note       %s' % clean(note) for note in report.notes]
     lines += [style.warn('  stops it   %s' % clean(stop)) for stop in report.stops]
     lines.append('  verdict    %s' % (
         'will not be served' if report.stops else
-        'will be served' if any(report.doors[name] for name in doors.SERVED) else 'cannot be told'))
+        'will be served' if any(report.doors.values()) else 'cannot be told'))
     return '\n'.join(lines)

@@ -145,27 +145,42 @@ class Check(FolderTest):
         self.assertIn('door       shared CUDA runtime: served (app needs libcudart.so.13)', out)
         self.assertEqual(out.splitlines()[-1], '  verdict    will be served')
 
-    def test_static_runtime_is_not_served_yet(self):
+    def test_static_runtime_is_served(self):
         status, data = self.check(self.compile('app', STATIC_RUNTIME))
-        self.assertEqual(status, 1)
-        self.assertTrue(data['doors']['static']['present'])
-        self.assertIn('not served yet', data['stops'][0])
+        self.assertEqual((status, data['stops']), (0, []))
+        self.assertEqual(data['doors']['static']['evidence'], ['app carries one'])
 
-    def test_driver_is_not_served_yet(self):
+    def test_driver_is_served(self):
         self.compile('libcuda.so.1', DRIVER, '-shared', '-fPIC', '-Wl,-soname,libcuda.so.1')
         status, data = self.check(self.compile('app', DRIVER_USER, self.path('libcuda.so.1')))
-        self.assertEqual(status, 1)
+        self.assertEqual((status, data['stops']), (0, []))
         self.assertEqual(data['doors']['driver']['evidence'], ['app needs libcuda.so.1'])
         self.assertFalse(data['doors']['runtime']['present'])
 
-    def test_static_runtime_in_a_library_beside_the_shared_one_is_a_note(self):
+    def test_static_runtime_in_a_library_beside_the_shared_one(self):
         self.shared_runtime_program()
         self.compile('libblas.so', STATIC_RUNTIME.replace('main', 'cca_blas'), '-shared', '-fPIC')
         app = self.compile('app3', USER, self.path('libcudart.so.13'), '-Wl,--no-as-needed',
                            '-L' + self.folder, '-lblas', '-Wl,-rpath,$ORIGIN')
         status, data = self.check(app)
         self.assertEqual(status, 0)
-        self.assertTrue(any('libblas.so' in note for note in data['notes']), data['notes'])
+        self.assertEqual(data['doors']['static']['evidence'], ['libblas.so carries one'])
+
+    def test_another_hook_of_dlsym_is_a_note(self):
+        self.shared_runtime_program()
+        self.compile('libhook.so', 'void *dlsym(void *handle, const char *name) '
+                                   '{ return name == 0 ? handle : 0; }', '-shared', '-fPIC')
+        app = self.compile('app4', USER, self.path('libcudart.so.13'), '-Wl,--no-as-needed',
+                           '-L' + self.folder, '-lhook', '-Wl,-rpath,$ORIGIN')
+        status, data = self.check(app)
+        self.assertEqual(status, 0)
+        self.assertTrue(any('libhook.so hooks dlsym' in note for note in data['notes']))
+
+    def test_a_namespace_of_its_own_is_a_note(self):
+        app = self.compile('app5', '#define _GNU_SOURCE\n#include <dlfcn.h>\nint main(void) '
+                                   '{ return dlmopen(0, "x", 1) == 0; }', '-ldl')
+        _, data = self.check(app)
+        self.assertTrue(any('dlmopen' in note for note in data['notes']))
 
     def test_statically_linked_program(self):
         status, data = self.check(self.compile('static', 'int main(void) { return 0; }', '-static'))
