@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Checks a snapshot strictly: usage check_pickle.py [--complete] FILE
+"""Checks a snapshot strictly.
+
+check_pickle.py [--complete | --form] [--same-as FILE] [--expect EXPRESSION]... FILE
 
 Prints `ok`, or the rule that is broken, with status 1. What is checked is what PyTorch's viewer and
 script need, and what the library promises beyond that: the bytes of the pickle, the keys and their
@@ -8,8 +10,14 @@ types, the tiling of segments, statistics against segments, and the history undo
 from the final state, as the viewer does. JSON is checked from the keys on.
 
 --complete: the history must begin with an empty allocator (the ring has lost nothing).
+--form:     without statistics and history, for documents that no allocator has made.
+--same-as:  the other file, in whatever format, must say the same.
+--expect:   the Python expression must hold, in which `s` is the snapshot, `t` the other file, and
+            `file_bytes` the size of the file.
 """
+import argparse
 import bisect
+import math
 import os
 import sys
 
@@ -22,7 +30,7 @@ LARGEST_BATCH = 1000
 STATES = ('active_allocated', 'active_pending_free', 'inactive')
 ACTIONS = ('alloc', 'free_requested', 'free_completed', 'segment_alloc', 'segment_free',
            'segment_map', 'segment_unmap', 'oom', 'snapshot', 'annotate')
-CAUSES = ('signal', 'exit', 'oom', 'api')
+CAUSES = ('signal', 'exit', 'oom', 'api', 'term', 'abort', 'interval')
 
 Pair = ('pair',)
 SEGMENT_KEYS = {'device': int, 'address': int, 'total_size': int, 'allocated_size': int,
@@ -35,6 +43,13 @@ FRAME_KEYS = {'name': str, 'filename': str, 'line': int}
 OWN_KEYS = {'version': str, 'host': str, 'pid': int, 'program': str, 'command_line': list,
             'start_time_us': int, 'dump_time_us': int, 'cause': str, 'hook_coverage': dict,
             'settings': dict, 'stats': list, 'counters': list, 'modules': list, 'devices': list}
+# What newer versions write; an older file may lack it.
+LATER_OWN_KEYS = {'is_partial': bool, 'mark_time_us': int, 'unwinder': str, 'symbolized': str,
+                  'peak': list, 'unmanaged': list}
+MODULE_KEYS = {'path': str, 'base': int, 'build_id': str, 'start': int, 'end': int,
+               'is_unloaded': bool}
+DEVICE_KEYS = {'device': int, 'total': int, 'free': int, 'reserved': int, 'other': int}
+DEVICE_PARTS = ('allocated', 'pending', 'cached')
 ARRAY_STATS = ('allocation', 'segment', 'active', 'inactive_split', 'allocated_bytes',
                'reserved_bytes', 'active_bytes', 'inactive_split_bytes', 'requested_bytes')
 POOLS = ('all', 'large_pool', 'small_pool')
@@ -178,9 +193,26 @@ def check_own(own, devices):
     for key in ('rank', 'driver_version', 'runtime_version'):
         need(key in own, 'keys: %s is missing' % key, 'cca')
         need(own[key] is None or is_of(own[key], int), 'keys: %s has the wrong type' % key, 'cca')
+    check_keys(own, {key: kind for key, kind in LATER_OWN_KEYS.items() if key in own}, 'cca')
+    if 'is_partial' in own:
+        for number, module in enumerate(own['modules']):
+            check_keys(module, MODULE_KEYS, 'cca.modules[%d]' % number)
+    for number, row in enumerate(own['devices']):
+        check_device(row, 'cca.devices[%d]' % number)
     for key in ('stats', 'counters'):
         need(len(own[key]) <= devices, 'keys: cca.%s has more dicts than there are devices' % key)
         need(all(isinstance(row, dict) for row in own[key]), 'keys: cca.%s holds no dicts' % key)
+
+
+def check_device(row, where):
+    check_keys(row, DEVICE_KEYS, where)
+    need(all(row[key] >= 0 for key in DEVICE_KEYS), 'devices: a negative figure', where)
+    if 'cached' in row:
+        need(row.get('partial') or row['reserved'] == sum(row[key] for key in DEVICE_PARTS),
+             'devices: reserved is not allocated + pending + cached', where)
+        if row['free_time_us'] and row['total'] - row['free'] >= row['reserved'] + row['unmanaged']:
+            need(row['total'] - row['free'] == row['reserved'] + row['unmanaged'] + row['other'],
+                 'devices: what is used is not reserved + unmanaged + other', where)
 
 
 # Segments and statistics.
@@ -392,28 +424,73 @@ def check_replay(data, is_complete):
              'replay: something is older than the history', 'device_traces[%d]' % device)
 
 
-def check(path, is_complete):
-    """Raises Broken or Failure."""
+def check_same(left, right, where='snapshot'):
+    """Both say the same, but for tuples and for what a pickle clamps or JSON rounds."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        need(list(left) == list(right), 'same: other keys or another order', where)
+        for key in left:
+            check_same(left[key], right[key], '%s.%s' % (where, key))
+    elif isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
+        need(len(left) == len(right), 'same: another length', where)
+        for number, (one, other) in enumerate(zip(left, right)):
+            check_same(one, other, '%s[%d]' % (where, number))
+    elif isinstance(left, float) and isinstance(right, float):
+        need(math.isclose(left, right, abs_tol=1e-9), 'same: another number', where)
+    elif 2 ** 63 - 1 in (left, right):
+        need(min(left, right) == 2 ** 63 - 1, 'same: another number', where)
+    else:
+        need(type(left) is type(right) and left == right,
+             'same: %.60r and %.60r' % (left, right), where)
+
+
+def load(path):
+    """The content; the bytes of a pickle have been checked. Raises Broken or Failure."""
     data = snapshot.read_bytes(path)
     if data[:1] in (b'{', b'['):
-        content = snapshot.parse_json(data)
-    else:
-        check_bytes(data)
-        content = snapshot.parse_pickle(data)
+        return snapshot.parse_json(data)
+    check_bytes(data)
+    return snapshot.parse_pickle(data)
+
+
+def check(path, is_complete=False, is_form=False):
+    """Returns the content. Raises Broken or Failure."""
+    content = load(path)
     check_outline(content)
     check_tiling(content)
-    check_stats(content)
-    check_replay(content, is_complete)
+    if not is_form:
+        check_stats(content)
+        check_replay(content, is_complete)
+    return content
+
+
+def check_expression(expression, content, twin, path):
+    names = {'s': content, 't': twin, 'file_bytes': os.path.getsize(path)}
+    try:
+        is_true = eval(expression, names)
+    except (LookupError, TypeError, ValueError) as error:
+        raise Broken('expected %s: %r' % (expression, error)) from error
+    need(is_true, 'expected %s' % expression)
 
 
 def main(argv):
-    is_complete = '--complete' in argv
-    paths = [word for word in argv if word != '--complete']
-    if len(paths) != 1 or paths[0].startswith('-'):
-        sys.stderr.write('usage: check_pickle.py [--complete] FILE\n')
-        return 2
+    parser = argparse.ArgumentParser(prog='check_pickle.py', usage=__doc__.split('\n')[2],
+                                     allow_abbrev=False)
+    parser.add_argument('--complete', action='store_true')
+    parser.add_argument('--form', action='store_true')
+    parser.add_argument('--same-as')
+    parser.add_argument('--expect', action='append', default=[])
+    parser.add_argument('file')
     try:
-        check(paths[0], is_complete)
+        given = parser.parse_args(argv)
+    except SystemExit as stop:
+        return stop.code
+    try:
+        content = check(given.file, given.complete, given.form)
+        twin = load(given.same_as) if given.same_as else None
+        if given.same_as:
+            check_same(content, twin)
+        for expression in given.expect:
+            check_expression(expression, content, twin, given.file)
     except (Broken, Failure) as error:
         print(getattr(error, 'message', error))
         return 1

@@ -18,6 +18,8 @@ TRUE_WORDS = ('1', 'true', 'yes', 'on')
 FALSE_WORDS = ('0', 'false', 'no', 'off')
 # The named limits of the rows, in bytes.
 CONSTANTS = {'CCA_NO_LIMIT': 2 ** 63 - 1, 'CCA_LARGE_SEGMENT': 20 << 20}
+# Defaults of SIGNAL rows that have no name of the C library.
+SIGNAL_CONSTANTS = {'CCA_SIGNAL_CONTROL': 'RTMAX-3'}
 UNLIMITED_WORDS = ('unlimited', 'none')
 
 
@@ -39,6 +41,7 @@ class Variable:
         if self.kind == 'TEXT':
             return unquoted(code)
         if self.kind == 'SIGNAL':
+            code = SIGNAL_CONSTANTS.get(code, code)
             return 'none' if code == '0' else code.replace('SIG', '', 1)
         if self.kind in ('ENUM', 'FLAGS'):
             return ','.join(self._word_of(part.strip()) for part in code.split('|')) or 'none'
@@ -80,7 +83,9 @@ class Variable:
             return 'none'
         given = [word.strip() for word in text.split(',')]
         known = [word for word in self.words if word in given]
-        return ','.join(known) if known else None
+        known += [word for word in given
+                  if re.fullmatch(r'interval:[1-9]\d{0,4}', word) and 'interval' in self.words]
+        return ','.join(word for word in known if word != 'interval') or None
 
     def _integer(self, text):
         value = size_of(text) if self.kind == 'SIZE' else int(text) if text.isdigit() else None

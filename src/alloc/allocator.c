@@ -24,6 +24,7 @@ int cca_allocator_create(const struct cca_config *config, struct cca_allocator *
     allocator->config = config;
     allocator->settings = *config;
     cca_policy_init(&allocator->policy, config);
+    cca_recording_init(allocator, config);
     cca_lock_init(&allocator->lock, CCA_RANK_ALLOCATOR);
     cca_ptrmap_init(&allocator->blocks);
     cca_segment_map_init(&allocator->segments);

@@ -37,6 +37,7 @@ struct cca_request {
     cca_key key;  /* the stream, or CCA_KEY_READY for the calls without one */
     uint32_t stack;
     uint32_t thread;
+    uint32_t metadata;             /* id of the thread's text, 0 = none */
     struct cca_private_pool *pool; /* set by the allocator */
     uint64_t capture;              /* set by the allocator: what the stream takes part in, or 0 */
 };
@@ -58,6 +59,9 @@ void cca_allocator_destroy(struct cca_allocator *allocator); /* unit tests only;
  * range. On drivers without context events the second context ends caching. */
 struct cca_heap *cca_allocator_attach(struct cca_allocator *allocator,
                                       const struct cca_device *device, uint64_t context);
+
+/* The ordinal of a heap's device. */
+int cca_allocator_ordinal(const struct cca_heap *heap);
 
 /* The heap of a context that was attached and not detached since, or NULL. Lock-free. */
 struct cca_heap *cca_allocator_heap(struct cca_allocator *allocator, uint64_t context);
@@ -268,6 +272,19 @@ struct cca_observer;
 typedef void (*cca_observer_fn)(void *user, struct cca_observer *observer);
 int cca_allocator_with_observer(struct cca_allocator *allocator, int ordinal, cca_observer_fn fn,
                                 void *user);
+
+/* A `snapshot` entry in the history of every device: a mark to look for later. */
+void cca_allocator_mark(struct cca_allocator *allocator, uint32_t thread, uint32_t metadata,
+                        uint64_t time_ns);
+
+/* torch.cuda.memory._annotate_memory: an `annotate` entry for the live block that begins at `addr`,
+ * with the request's metadata, stack and thread. -ENOENT: there is no such block. */
+int cca_allocator_annotate(struct cca_allocator *allocator, uint64_t addr,
+                           const struct cca_request *request) CCA_MUST_CHECK;
+
+/* The stack table's id of that block's allocation; -ENOENT likewise. */
+int cca_allocator_stack_of(struct cca_allocator *allocator, uint64_t addr,
+                           uint32_t *stack_out) CCA_MUST_CHECK;
 
 /* Bit i: device i has or had a heap. */
 uint64_t cca_allocator_device_mask(const struct cca_allocator *allocator);

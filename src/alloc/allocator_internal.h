@@ -11,6 +11,7 @@
 #include "alloc/gate.h"
 #include "alloc/heap.h"
 #include "alloc/policy.h"
+#include "alloc/recording.h"
 #include "alloc/segment_map.h"
 #include "base/lock.h"
 #include "base/ptrmap.h"
@@ -30,7 +31,8 @@ struct cca_allocator {
     struct cca_gate gate;
     struct cca_callbacks callbacks;
     atomic_bool is_stopped;
-    struct cca_pool heap_records; /* guarded by lock */
+    struct cca_recording_state recorded; /* guarded by lock */
+    struct cca_pool heap_records;        /* guarded by lock */
 };
 
 /* Whether requests are answered from the cache. */

@@ -83,6 +83,11 @@ struct cca_heap *cca_allocator_attach(struct cca_allocator *allocator,
     return heap;
 }
 
+int cca_allocator_ordinal(const struct cca_heap *heap)
+{
+    return heap->lock.rank - CCA_RANK_HEAP;
+}
+
 struct cca_heap *cca_allocator_heap(struct cca_allocator *allocator, uint64_t context)
 {
     uint64_t todo = atomic_load(&allocator->up_mask);

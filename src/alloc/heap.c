@@ -19,7 +19,6 @@ void cca_heap_init(struct cca_heap *heap, struct cca_allocator *allocator, int o
         .state = CCA_HEAP_DOWN,
         .limit_bytes = config->memory_limit,
         .memory_fraction = config->memory_fraction,
-        .stacks_in_trace = config->context >= CCA_CONTEXT_ALLOC,
         .rekeys = true,
     };
     cca_lock_init(&heap->lock, CCA_RANK_HEAP + ordinal);
@@ -39,10 +38,7 @@ void cca_heap_init(struct cca_heap *heap, struct cca_allocator *allocator, int o
     cca_pool_init(&heap->use_records, sizeof(struct cca_stream_use));
     cca_pool_init(&heap->use_event_records, sizeof(struct cca_use_event));
     cca_pool_init(&heap->use_queue_records, sizeof(struct cca_use_queue));
-    size_t entries = config->history == CCA_HISTORY_ALL     ? config->max_entries
-                     : config->history == CCA_HISTORY_STATE ? 1
-                                                            : 0;
-    cca_observer_init(&heap->observer, ordinal, entries);
+    cca_recording_apply(heap);
     heap->observer.stats.max_split_size = config->max_split_size == CCA_NO_LIMIT
                                               ? -1
                                               : (int64_t)config->max_split_size;
@@ -70,6 +66,7 @@ struct cca_event cca_heap_event(enum cca_event_kind kind, const struct cca_reque
         event.api = request->api;
         event.stack = request->stack;
         event.thread = request->thread;
+        event.metadata = request->metadata;
         event.stream = request->key == CCA_KEY_READY ? 0 : request->key;
     }
     return event;

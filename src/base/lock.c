@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/compiler.h"
 
 /* Yields before a lock is taken although an urgent taker still waits: no one waits for ever. */
@@ -152,6 +153,32 @@ void cca_lock_take_urgent(struct cca_lock *lock)
     atomic_fetch_add_explicit(&lock->urgent, 1, memory_order_relaxed);
     take(lock);
     atomic_fetch_sub_explicit(&lock->urgent, 1, memory_order_relaxed);
+}
+
+bool cca_lock_take_urgent_within(struct cca_lock *lock, unsigned wait_ms)
+{
+    uint64_t deadline_ns = 0;
+    bool is_taken = cca_lock_try(lock);
+
+    if (is_taken) {
+        return true;
+    }
+    atomic_fetch_add_explicit(&lock->urgent, 1, memory_order_relaxed);
+    for (int i = 0; !(is_taken = cca_lock_try(lock)); i++) {
+        uint64_t now_ns = cca_clock_ns();
+
+        deadline_ns = deadline_ns != 0 ? deadline_ns : now_ns + wait_ms * UINT64_C(1000000);
+        if (now_ns >= deadline_ns) {
+            break;
+        }
+        if (i < GIVE_WAY_MAX) {
+            sched_yield();
+        } else {
+            cca_clock_sleep_us(100);
+        }
+    }
+    atomic_fetch_sub_explicit(&lock->urgent, 1, memory_order_relaxed);
+    return is_taken;
 }
 
 bool cca_lock_try(struct cca_lock *lock)

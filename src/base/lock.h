@@ -39,6 +39,8 @@ void cca_lock_init(struct cca_lock *lock, int rank);
 /* For the rare taker (a snapshot, a fork) beside threads that take and drop the lock without a
  * pause: they give way to it, which otherwise nothing would make them do. */
 void cca_lock_take_urgent(struct cca_lock *lock);
+/* The same for at most `wait_ms`; false when whoever holds the lock kept it. */
+bool cca_lock_take_urgent_within(struct cca_lock *lock, unsigned wait_ms);
 bool cca_lock_try(struct cca_lock *lock);
 /* Debug builds: whether this thread holds it; release builds: true. */
 bool cca_lock_is_mine(const struct cca_lock *lock);

@@ -2,6 +2,8 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -20,6 +22,7 @@ static ino_t stderr_ino;
 static atomic_bool is_initialised;
 static atomic_int max_level = CCA_LOG_WARN;
 static atomic_int messages;
+static char file_path[PATH_MAX]; /* "" = stderr; written before there are other threads */
 
 void cca_log_init(void)
 {
@@ -52,10 +55,36 @@ bool cca_log_stderr_is_ours(void)
     return is_ours;
 }
 
-static void write_fully(const char *bytes, size_t len)
+static int open_file(void)
+{
+    return open(file_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
+}
+
+bool cca_log_set_file(const char *path)
+{
+    int saved_errno = errno;
+    size_t bytes = path != NULL ? strlen(path) + 1 : 0;
+    int fd;
+
+    file_path[0] = '\0';
+    if (bytes <= 1 || bytes > sizeof(file_path)) {
+        return bytes <= 1;
+    }
+    memcpy(file_path, path, bytes);
+    fd = open_file();
+    if (fd < 0) {
+        file_path[0] = '\0';
+    } else {
+        close(fd);
+    }
+    errno = saved_errno;
+    return fd >= 0;
+}
+
+static void write_fully(int fd, const char *bytes, size_t len)
 {
     while (len > 0) {
-        ssize_t n = write(STDERR_FILENO, bytes, len);
+        ssize_t n = write(fd, bytes, len);
 
         if (n < 0 && errno == EINTR) {
             continue;
@@ -85,13 +114,40 @@ static void write_without_sigpipe(const char *bytes, size_t len)
         return;
     }
     errno = 0;
-    write_fully(bytes, len);
+    write_fully(STDERR_FILENO, bytes, len);
     if (errno == EPIPE && !was_pending) {
         while (sigtimedwait(&pipe_only, NULL, &(struct timespec){0}) < 0 && errno == EINTR) {
         }
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = saved_errno;
+}
+
+static void write_file(const char *bytes, size_t len)
+{
+    int saved_errno = errno;
+    int fd = open_file();
+
+    if (fd >= 0) {
+        write_fully(fd, bytes, len);
+        close(fd);
+    }
+    errno = saved_errno;
+}
+
+static void put(const char *bytes, size_t len)
+{
+    if (file_path[0] != '\0') {
+        write_file(bytes, len);
+    } else if (cca_log_stderr_is_ours()) {
+        write_without_sigpipe(bytes, len);
+    }
+}
+
+/* Whether there is anywhere to write. */
+static bool has_reader(void)
+{
+    return file_path[0] != '\0' || cca_log_stderr_is_ours();
 }
 
 /* Whether there is room for one more message; says once that there is none. */
@@ -105,7 +161,7 @@ static bool count_message(void)
     }
     before = atomic_fetch_add_explicit(&messages, 1, memory_order_relaxed);
     if (before == MESSAGES_MAX) {
-        write_without_sigpipe(last, sizeof(last) - 1);
+        put(last, sizeof(last) - 1);
     }
     return before < MESSAGES_MAX;
 }
@@ -116,8 +172,8 @@ static CCA_PRINTF(2, 0) void log_line(enum cca_log_level level, const char *fmt,
     char line[LINE_MAX_BYTES];
     size_t len = sizeof(prefix) - 1;
 
-    if ((int)level > atomic_load_explicit(&max_level, memory_order_relaxed) ||
-        !cca_log_stderr_is_ours() || !count_message()) {
+    if ((int)level > atomic_load_explicit(&max_level, memory_order_relaxed) || !has_reader() ||
+        !count_message()) {
         return;
     }
     memcpy(line, prefix, len);
@@ -128,7 +184,7 @@ static CCA_PRINTF(2, 0) void log_line(enum cca_log_level level, const char *fmt,
         }
     }
     line[len++] = '\n';
-    write_without_sigpipe(line, len);
+    put(line, len);
 }
 
 void cca_log(enum cca_log_level level, const char *fmt, ...)
@@ -155,7 +211,5 @@ void cca_log_once(int *said, enum cca_log_level level, const char *fmt, ...)
 
 void cca_log_text(const char *text)
 {
-    if (cca_log_stderr_is_ours()) {
-        write_without_sigpipe(text, strlen(text));
-    }
+    put(text, strlen(text));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Messages to the user: one line each, "cca: ...", through one write(2), capped in number. Written
- * only while descriptor 2 is still the file it was when cca_log_init ran (programs close and reuse
- * descriptors); before that nothing is. errno is preserved. Thread-safe, no lock, no malloc; not
- * for signal handlers. */
+ * to stderr only while descriptor 2 is still the file it was when cca_log_init ran (programs close
+ * and reuse descriptors); before that nothing is. errno is preserved. Thread-safe, no lock, no
+ * malloc; not for signal handlers. */
 #ifndef CCA_BASE_LOG_H
 #define CCA_BASE_LOG_H
 
@@ -17,6 +17,11 @@ void cca_log_init(void);
 
 /* Messages above `level` are dropped. Default: CCA_LOG_WARN. */
 void cca_log_set_level(enum cca_log_level level);
+
+/* Messages go to the end of this file from now on, opened for each of them and never kept open;
+ * NULL: to stderr. An absolute path, copied; one that is too long or cannot be opened for writing
+ * leaves them on stderr, and false is returned. Call before there are other threads. */
+bool cca_log_set_file(const char *path);
 
 /* One line; a newline and the prefix are added. After 100 messages one last line says that further
  * ones are dropped. Conversions as cca_format. */

@@ -78,11 +78,13 @@ static const struct cca_config defaults = {
 
 /* Announced variables. A name that has a row is found there first. */
 static const char *const announced[] = {
-    "CCA_EXPANDABLE_SEGMENTS", "CCA_TRIM_IDLE_MS", "CCA_IPC",         "CCA_PINNED",
-    "CCA_RECORD_PINNED",       "CCA_SKIP_ACTIONS", "CCA_PIN_MODULES", "CCA_DUMP_SIGNAL_FORCE",
-    "CCA_CONTROL_SIGNAL",      "CCA_DUMP_LAST",    "CCA_DUMP_ARGS",   "CCA_METRICS_FILE",
-    "CCA_METRICS_INTERVAL",    "CCA_LOG_FILE",
+    "CCA_EXPANDABLE_SEGMENTS",
+    "CCA_IPC",
+    "CCA_PINNED",
+    "CCA_RECORD_PINNED",
 };
+
+enum { INTERVAL_MAX_S = 86400 };
 
 /* Room for a name, and for the remarks of a complaint. */
 enum { NAME_MAX_BYTES = 64, REMARK_MAX_BYTES = CCA_CONFIG_TEXT_MAX + 128 };
@@ -175,7 +177,13 @@ static void put_value(struct cca_text *text, const struct cca_config *config,
     case KIND_UINT: cca_text_u64(text, *(const uint64_t *)field); break;
     case KIND_RATIO: put_ratio(text, *(const double *)field); break;
     case KIND_ENUM: put_words(text, option->words, 1u << *(const int *)field); break;
-    case KIND_FLAGS: put_words(text, option->words, *(const unsigned *)field); break;
+    case KIND_FLAGS:
+        put_words(text, option->words, *(const unsigned *)field);
+        if (field == &config->dump_on && (config->dump_on & CCA_DUMP_ON_INTERVAL) != 0) {
+            cca_text_char(text, ':'); /* the last word */
+            cca_text_u64(text, config->dump_interval_s);
+        }
+        break;
     case KIND_TEXT: cca_text_str(text, field); break;
     case KIND_SIGNAL: cca_text_signal(text, *(const int *)field); break;
     }
@@ -260,6 +268,51 @@ static int set_text(struct cca_config *config, const struct option *option, cons
     return rc;
 }
 
+/* "interval:SECONDS" becomes the word "interval" and a number. */
+static int set_dump_on(struct cca_config *config, const struct option *option, const char *value,
+                       char *bad, size_t bad_cap)
+{
+    static const char word[] = "interval:";
+    char plain_buf[CCA_CONFIG_TEXT_MAX], digits[24] = "";
+    struct cca_text plain;
+    const char *found = strstr(value, word);
+    uint64_t seconds = config->dump_interval_s;
+    unsigned mask;
+    int rc;
+
+    cca_text_init(&plain, plain_buf, sizeof(plain_buf));
+    if (found != NULL) {
+        const char *start = found + sizeof(word) - 1;
+        size_t len = strcspn(start, ", \t");
+
+        cca_text_bytes(&plain, value, (size_t)(start - 1 - value));
+        cca_text_str(&plain, start + len);
+        if (len < sizeof(digits)) {
+            memcpy(digits, start, len);
+        }
+        if (cca_parse_uint(digits, &seconds) != 0) {
+            return -EINVAL;
+        }
+        if (seconds == 0 || seconds > INTERVAL_MAX_S) {
+            return -ERANGE;
+        }
+    } else {
+        cca_text_str(&plain, value);
+    }
+    if (plain.truncated) {
+        return -E2BIG;
+    }
+    rc = cca_parse_flags(plain_buf, option->words, &mask, bad, bad_cap);
+    if (rc == 0 && (mask & CCA_DUMP_ON_INTERVAL) != 0 && seconds == 0) {
+        return -EINVAL;
+    }
+    if (rc == 0) {
+        config->dump_on = mask;
+        config->dump_interval_s = seconds;
+    }
+    return rc;
+}
+
 /* 0 or the error of the parser; the field is unchanged on errors. `bad` gets the first unknown word
  * of a list. */
 static int set_value(struct cca_config *config, const struct option *option, const char *value,
@@ -273,7 +326,10 @@ static int set_value(struct cca_config *config, const struct option *option, con
     case KIND_UINT: return set_uint(field, option, value);
     case KIND_RATIO: return set_ratio(field, option, value);
     case KIND_ENUM: return cca_parse_enum(value, option->words, field);
-    case KIND_FLAGS: return cca_parse_flags(value, option->words, field, bad, bad_cap);
+    case KIND_FLAGS:
+        return option->offset == offsetof(struct cca_config, dump_on)
+                   ? set_dump_on(config, option, value, bad, bad_cap)
+                   : cca_parse_flags(value, option->words, field, bad, bad_cap);
     case KIND_TEXT: return set_text(config, option, value);
     case KIND_SIGNAL: return cca_parse_signal(value, field);
     }
@@ -373,6 +429,12 @@ static void apply_implications(const struct reader *reader)
     if (config->disable) {
         config->mode = CCA_MODE_OFF;
     }
+    if (cca_config_usable_skips(config->skip_actions) != config->skip_actions) {
+        config->skip_actions = cca_config_usable_skips(config->skip_actions);
+        reader->complain(reader->user, "CCA_SKIP_ACTIONS", "alloc,...",
+                         "allocations, frees and segments are left out together or not at all, "
+                         "since viewers replay them; they are kept");
+    }
     if (config->dump_format == 0) {
         config->dump_format = defaults.dump_format;
         reader->complain(reader->user, "CCA_DUMP_FORMAT", "none",
@@ -403,6 +465,13 @@ static void read_conf(const struct reader *reader, const char *const *environmen
 static void ignore_complaint(void *user, const char *name, const char *value, const char *used)
 {
     (void)user, (void)name, (void)value, (void)used;
+}
+
+unsigned cca_config_usable_skips(unsigned skip_actions)
+{
+    bool is_whole = (skip_actions & CCA_SKIP_REPLAY) == CCA_SKIP_REPLAY;
+
+    return is_whole ? skip_actions : skip_actions & ~(unsigned)CCA_SKIP_REPLAY;
 }
 
 void cca_config_init(struct cca_config *config)

@@ -18,9 +18,10 @@
     X(CCA_EVENT_SEGMENT_UNMAP, "segment_unmap", true)                                            \
     X(CCA_EVENT_SNAPSHOT, "snapshot", true)                                                      \
     X(CCA_EVENT_OOM, "oom", true)                                                                \
-    X(CCA_EVENT_RETRY, "retry", false)   /* the driver is asked again after a release */         \
-    X(CCA_EVENT_SYNC, "sync", false)     /* one blocking wait for all events */                  \
-    X(CCA_EVENT_REJECT, "reject", false) /* refused before the driver was asked */               \
+    X(CCA_EVENT_ANNOTATE, "annotate", true) /* the program's text on a live block */             \
+    X(CCA_EVENT_RETRY, "retry", false)      /* the driver is asked again after a release */      \
+    X(CCA_EVENT_SYNC, "sync", false)        /* one blocking wait for all events */               \
+    X(CCA_EVENT_REJECT, "reject", false)    /* refused before the driver was asked */            \
     X(CCA_EVENT_DRIVER_FREED, "driver_freed", false) /* duration of a segment's release */       \
     X(CCA_EVENT_FREE_WAITED, "free_waited", false)   /* duration a free waited for the device */ \
     X(CCA_EVENT_FENCE, "fence", false)               /* a new fence was recorded */              \

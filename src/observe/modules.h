@@ -4,6 +4,7 @@
 #ifndef CCA_OBSERVE_MODULES_H
 #define CCA_OBSERVE_MODULES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +17,7 @@ struct cca_module {
     uint64_t start, end; /* span of its loaded segments */
     unsigned char build_id[32];
     unsigned build_id_len;
+    bool is_unloaded; /* is gone, or something else lies there now */
 };
 
 struct cca_modules {

@@ -5,23 +5,39 @@
 
 #include "base/compiler.h"
 
-void cca_observer_init(struct cca_observer *observer, int device, size_t ring_entries)
+void cca_observer_init(struct cca_observer *observer, int device,
+                       const struct cca_recording *recording)
 {
-    *observer = (struct cca_observer){.device = device, .is_recording = ring_entries > 0};
+    *observer = (struct cca_observer){
+        .device = device, .is_recording = recording->ring_entries > 0, .recording = *recording};
     observer->stats.max_split_size = -1;
-    cca_trace_ring_init(&observer->ring, ring_entries);
+    cca_trace_ring_init(&observer->ring, recording->ring_entries);
+}
+
+static void keep(struct cca_observer *observer, const struct cca_event *event)
+{
+    if (CCA_UNLIKELY((observer->recording.skips >> event->kind & 1) != 0)) {
+        observer->skipped += cca_event_takes_slot(event->kind);
+        return;
+    }
+    cca_trace_ring_record(&observer->ring, event);
 }
 
 void cca_observer_report(struct cca_observer *observer, const struct cca_event *event)
 {
+    const struct cca_stat *allocated = &observer->stats.allocated_bytes[CCA_STAT_ALL];
+
     cca_stats_apply(&observer->stats, event);
+    if (event->kind == CCA_EVENT_ALLOC && allocated->current == allocated->peak) {
+        observer->peak_time_ns = event->time_ns;
+    }
     cca_counters_apply(&observer->counters, event);
     cca_pool_table_apply(&observer->pools, event);
     for (int i = 0; i < observer->tracker_count; i++) {
         observer->trackers[i].fn(observer->trackers[i].user, observer->device, event);
     }
     if (observer->is_recording) {
-        cca_trace_ring_record(&observer->ring, event);
+        keep(observer, event);
     }
 }
 
@@ -35,6 +51,28 @@ void cca_observer_reset_accumulated(struct cca_observer *observer)
 {
     cca_stats_reset_accumulated(&observer->stats);
     cca_pool_table_reset_accumulated(&observer->pools);
+}
+
+int cca_observer_set_recording(struct cca_observer *observer, const struct cca_recording *recording)
+{
+    if (recording->ring_entries == 0) {
+        cca_observer_clear_history(observer);
+    } else {
+        int rc = cca_trace_ring_resize(&observer->ring, recording->ring_entries);
+
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    observer->recording = *recording;
+    observer->is_recording = recording->ring_entries > 0;
+    return 0;
+}
+
+void cca_observer_clear_history(struct cca_observer *observer)
+{
+    cca_trace_ring_clear(&observer->ring);
+    observer->skipped = 0;
 }
 
 int cca_observer_add_tracker(struct cca_observer *observer, cca_tracker_fn fn, void *user)

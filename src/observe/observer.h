@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/compiler.h"
 #include "observe/event.h"
 #include "observe/pool_table.h"
 #include "observe/stats.h"
@@ -17,27 +18,46 @@ typedef void (*cca_tracker_fn)(void *user, int device, const struct cca_event *e
 
 enum { CCA_TRACKERS_MAX = 8 };
 
+struct cca_tracker {
+    cca_tracker_fn fn;
+    void *user;
+};
+
+/* What is kept of the events; the same for all devices, and may change at any time. */
+struct cca_recording {
+    size_t ring_entries; /* 0: no history */
+    unsigned skips;      /* bit i: events of kind i are counted but not kept */
+};
+
 struct cca_observer {
     int device;
-    bool is_recording; /* events go into the ring */
+    bool is_recording; /* false: events are counted and not kept */
+    struct cca_recording recording;
+    uint64_t skipped;      /* events not kept because of `skips`, since the last clear */
+    uint64_t peak_time_ns; /* when allocated_bytes.all was last at its peak; 0 = unknown */
     struct cca_stats stats;
     struct cca_counters counters;
     struct cca_pool_table pools;
     struct cca_trace_ring ring;
-    struct {
-        cca_tracker_fn fn;
-        void *user;
-    } trackers[CCA_TRACKERS_MAX];
+    struct cca_tracker trackers[CCA_TRACKERS_MAX];
     int tracker_count;
 };
 
-/* `ring_entries` 0: no history. */
-void cca_observer_init(struct cca_observer *observer, int device, size_t ring_entries);
+void cca_observer_init(struct cca_observer *observer, int device,
+                       const struct cca_recording *recording);
 void cca_observer_report(struct cca_observer *observer, const struct cca_event *event);
 
 /* torch.cuda.reset_peak_memory_stats and reset_accumulated_memory_stats. */
 void cca_observer_reset_peak(struct cca_observer *observer);
 void cca_observer_reset_accumulated(struct cca_observer *observer);
+
+/* Changes what is kept; the newest entries stay. Turning the history off empties it. -ENOMEM: the
+ * ring could not be made anew, nothing has changed. */
+int cca_observer_set_recording(struct cca_observer *observer,
+                               const struct cca_recording *recording) CCA_MUST_CHECK;
+
+/* Empties the history, lost entries included. */
+void cca_observer_clear_history(struct cca_observer *observer);
 
 /* 0, or -ENOSPC. */
 int cca_observer_add_tracker(struct cca_observer *observer, cca_tracker_fn fn, void *user);

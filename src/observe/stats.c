@@ -168,6 +168,7 @@ void cca_stats_apply(struct cca_stats *stats, const struct cca_event *event)
     case CCA_EVENT_FREE_WAITED:
     case CCA_EVENT_FENCE:
     case CCA_EVENT_FENCE_JOIN:
+    case CCA_EVENT_ANNOTATE:
     case CCA_EVENT_KIND_COUNT: break;
     }
 }

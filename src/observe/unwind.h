@@ -15,6 +15,7 @@ struct cca_unwind_counts {
     uint64_t captures;
     uint64_t missing;   /* of these, without any frame */
     uint64_t truncated; /* of these, as deep as was asked for: there may be more frames */
+    uint64_t fallback;  /* of these, not by libunwind although it was there at the start */
     uint64_t slow;      /* of these, above 5 us, after a thread's first 64 (x86-64 only) */
 };
 

@@ -24,9 +24,11 @@ uint32_t cca_process_thread(void)
     return thread_id;
 }
 
-static bool wants_stack(const struct cca_config *config, bool is_free)
+static bool wants_stack(struct cca_process *process, bool is_free)
 {
-    return is_free ? config->context == CCA_CONTEXT_ALL : config->context != CCA_CONTEXT_NONE;
+    int level = atomic_load_explicit(&process->context_level, memory_order_relaxed);
+
+    return is_free ? level == CCA_CONTEXT_ALL : level != CCA_CONTEXT_NONE;
 }
 
 /* How many frames lie further in than the one that `caller` returns to. */
@@ -50,7 +52,7 @@ describe(struct cca_request *request, bool is_free, const void *caller, int skip
 
     request->thread = cca_process_thread();
     request->stack = 0;
-    if (!wants_stack(&process->config, is_free) ||
+    if (!wants_stack(process, is_free) ||
         !atomic_load_explicit(&process->has_stacks, memory_order_acquire)) {
         return;
     }

@@ -19,9 +19,6 @@
 #include "snapshot/write_pickle.h"
 #include "snapshot/write_text.h"
 
-/* An out-of-memory snapshot is copied at most once in this time. */
-#define OOM_INTERVAL_NS UINT64_C(10000000000)
-
 struct cca_dump_job {
     struct cca_model model;
     struct cca_dump_result result;
@@ -136,19 +133,24 @@ static int fill_process(struct cca_model *model, const struct cca_process *proce
     model->driver_version = process->driver_version;
     model->runtime_version = process->runtime_version;
     fill_estimate(model, atomic_load(&process->estimate));
-    rc = fill_command_line(model, identity);
+    model->mark_ns = atomic_load_explicit(&process->mark_ns, memory_order_relaxed);
+    model->texts = atomic_load_explicit(&process->has_texts, memory_order_acquire) ? &process->texts
+                                                                                   : NULL;
+    rc = process->config.dump_args ? fill_command_line(model, identity) : 0;
     return rc == 0 ? fill_hooks(model, process) : rc;
 }
 
-struct cca_dump_job *cca_dump_copy(struct cca_process *process, const char *cause)
+struct cca_dump_job *cca_dump_copy(struct cca_process *process, const char *cause, unsigned lock_ms)
 {
+    const struct cca_capture_options options = {.lock_ms = lock_ms,
+                                                .last_entries = process->config.dump_last};
     struct cca_allocator *allocator = cca_process_allocator();
     struct cca_dump_job *job = allocator != NULL ? cca_sysmem_map(sizeof(*job)) : NULL;
 
     if (job == NULL) {
         return NULL;
     }
-    if (cca_capture_model(&job->model, allocator, &process->config) != 0) {
+    if (cca_capture_model(&job->model, allocator, &process->config, &options) != 0) {
         cca_sysmem_unmap(job, sizeof(*job));
         return NULL;
     }
@@ -180,7 +182,7 @@ static int name_stacks(struct cca_process *process, struct cca_model *model)
         return rc;
     }
     return cca_symbolize_model(model, &process->stacks,
-                               process->config.symbolize == CCA_SYMBOLIZE_NAMES);
+                               process->config.symbolize != CCA_SYMBOLIZE_NONE);
 }
 
 static void report_file(const struct cca_dump_result *result, int rc)
@@ -197,7 +199,7 @@ static void report_file(const struct cca_dump_result *result, int rc)
     }
 }
 
-static int write_formats(struct cca_process *process, struct cca_dump_job *job, const char *pattern)
+int cca_dump_write_files(struct cca_process *process, struct cca_dump_job *job, const char *pattern)
 {
     struct cca_dumps *dumps = &process->dumps;
     struct cca_dump_request request = {
@@ -229,22 +231,38 @@ static int write_formats(struct cca_process *process, struct cca_dump_job *job, 
     return first_error;
 }
 
-int cca_dump_finish(struct cca_process *process, struct cca_dump_job *job, const char *pattern)
+struct cca_model *cca_dump_model(struct cca_dump_job *job)
 {
-    int rc;
+    return &job->model;
+}
 
+void cca_dump_name(struct cca_process *process, struct cca_dump_job *job)
+{
     /* Without names it is still a snapshot. */
     if (name_stacks(process, &job->model) != 0) {
         cca_log(CCA_LOG_WARN, "the snapshot has no call stacks: not enough memory");
     }
-    rc = write_formats(process, job, pattern);
+}
+
+int cca_dump_finish(struct cca_process *process, struct cca_dump_job *job, const char *pattern)
+{
+    int rc;
+
+    cca_dump_name(process, job);
+    rc = cca_dump_write_files(process, job, pattern);
     cca_dump_discard(job);
     return rc;
 }
 
 int cca_dump_write(struct cca_process *process, const char *cause, const char *pattern)
 {
-    struct cca_dump_job *job = cca_dump_copy(process, cause);
+    return cca_dump_write_within(process, cause, pattern, CCA_CAPTURE_LOCK_MS);
+}
+
+int cca_dump_write_within(struct cca_process *process, const char *cause, const char *pattern,
+                          unsigned lock_ms)
+{
+    struct cca_dump_job *job = cca_dump_copy(process, cause, lock_ms);
 
     if (job == NULL) {
         cca_log(CCA_LOG_WARN, "no snapshot: not enough memory to copy the state");
@@ -256,7 +274,7 @@ int cca_dump_write(struct cca_process *process, const char *cause, const char *p
 int cca_dump_write_pool(struct cca_process *process, const char *cause, const char *pattern,
                         int device, const uint64_t id[2])
 {
-    struct cca_dump_job *job = cca_dump_copy(process, cause);
+    struct cca_dump_job *job = cca_dump_copy(process, cause, CCA_CAPTURE_LOCK_MS);
 
     if (job == NULL) {
         cca_log(CCA_LOG_WARN, "no snapshot: not enough memory to copy the state");
@@ -264,47 +282,4 @@ int cca_dump_write_pool(struct cca_process *process, const char *cause, const ch
     }
     cca_model_keep_pool(&job->model, device, id);
     return cca_dump_finish(process, job, pattern);
-}
-
-void cca_dump_finish_pending(struct cca_process *process)
-{
-    struct cca_dump_job *job = atomic_exchange_explicit(&process->dumps.pending, NULL,
-                                                        memory_order_acq_rel);
-
-    if (job != NULL) {
-        (void)cca_dump_finish(process, job, NULL);
-    }
-}
-
-static bool may_copy_now(struct cca_process *process)
-{
-    struct cca_dumps *dumps = &process->dumps;
-    uint64_t now_ns = cca_clock_ns();
-    uint64_t last_ns = atomic_load_explicit(&dumps->last_oom_ns, memory_order_relaxed);
-
-    return (process->config.dump_on & CCA_DUMP_ON_OOM) != 0 && cca_process_is_active() &&
-           atomic_load_explicit(&dumps->has_thread, memory_order_acquire) &&
-           !atomic_load_explicit(&dumps->is_stopping, memory_order_acquire) &&
-           (last_ns == 0 || now_ns - last_ns >= OOM_INTERVAL_NS) &&
-           atomic_compare_exchange_strong(&dumps->last_oom_ns, &last_ns, now_ns);
-}
-
-void cca_process_out_of_memory(struct cca_heap *heap, const struct cca_request *request)
-{
-    struct cca_process *process = cca_process_state();
-    struct cca_dump_job *job;
-    int saved_errno = errno;
-
-    (void)heap;
-    (void)request;
-    if (!may_copy_now(process)) {
-        return;
-    }
-    job = cca_dump_copy(process, "oom");
-    if (job != NULL) {
-        cca_dump_discard(
-            atomic_exchange_explicit(&process->dumps.pending, job, memory_order_acq_rel));
-        sem_post(&process->dumps.wake);
-    }
-    errno = saved_errno;
 }

@@ -17,14 +17,27 @@ void cca_dump_release(struct cca_process *process);
 
 /* Copies the state as it is now; needs no claim. `cause` is a literal. NULL when there is no memory
  * or nothing to copy. */
-struct cca_dump_job *cca_dump_copy(struct cca_process *process, const char *cause) CCA_MUST_CHECK;
+struct cca_dump_job *cca_dump_copy(struct cca_process *process, const char *cause,
+                                   unsigned lock_ms) CCA_MUST_CHECK;
 
-/* Writes the copy and frees it. The claim is held. `pattern` as CCA_DUMP_FILE; NULL: as the
+/* Names the stacks of the copy; without memory for that, they are left out. */
+void cca_dump_name(struct cca_process *process, struct cca_dump_job *job);
+struct cca_model *cca_dump_model(struct cca_dump_job *job);
+
+/* Writes the files of a named copy. The claim is held. `pattern` as CCA_DUMP_FILE; NULL: as the
  * settings say. 0 when every format was written, else the first error, which has been logged. */
+int cca_dump_write_files(struct cca_process *process, struct cca_dump_job *job,
+                         const char *pattern);
+
+/* All of that, and frees the copy. */
 int cca_dump_finish(struct cca_process *process, struct cca_dump_job *job, const char *pattern);
 
 /* Both: 0, -ENOMEM, or as cca_dump_finish. */
 int cca_dump_write(struct cca_process *process, const char *cause, const char *pattern);
+
+/* The same; a heap whose lock cannot be had in `lock_ms` is left out. */
+int cca_dump_write_within(struct cca_process *process, const char *cause, const char *pattern,
+                          unsigned lock_ms);
 
 /* The same of one private pool, by its id: see cca_model_keep_pool. */
 int cca_dump_write_pool(struct cca_process *process, const char *cause, const char *pattern,
@@ -33,7 +46,7 @@ int cca_dump_write_pool(struct cca_process *process, const char *cause, const ch
 /* Frees a copy that is not written; NULL accepted. */
 void cca_dump_discard(struct cca_dump_job *job);
 
-/* Takes the out-of-memory copy that waits, if any, and writes it. The claim is held. */
+/* Takes the out-of-memory copy that waits, if any, tells of it and writes it. The claim is held. */
 void cca_dump_finish_pending(struct cca_process *process);
 
 #endif

@@ -14,6 +14,7 @@
 #include "process/last_thread.h"
 #include "process/selection.h"
 #include "process/state.h"
+#include "process/timers.h"
 
 /* Distinct stacks expected at most, and the address space for their frames; pages exist once used.
  */
@@ -62,6 +63,7 @@ void cca_process_load(void)
         return;
     }
     cca_log_set_level((enum cca_log_level)process->config.log_level);
+    atomic_store_explicit(&process->context_level, process->config.context, memory_order_relaxed);
     cca_lock_init(&process->lock, CCA_RANK_PROCESS);
     cca_lock_init(&process->dumps.lock, CCA_RANK_DUMP);
     sem_init(&process->dumps.wake, 0, 0);
@@ -121,6 +123,7 @@ static void make_allocator(struct cca_process *process)
     if (atomic_load_explicit(&process->allocator, memory_order_relaxed) == NULL &&
         cca_allocator_create(&process->config, &allocator) == 0) {
         make_estimate(process);
+        (void)!cca_allocator_add_oom_observer(allocator, cca_oom_note, process);
         cca_api_observers_attach(process, allocator);
         atomic_store_explicit(&process->allocator, allocator, memory_order_release);
     }
@@ -153,7 +156,8 @@ static void start_dumps(struct cca_process *process)
 {
     int rc;
 
-    if ((process->config.dump_on & (CCA_DUMP_ON_SIGNAL | CCA_DUMP_ON_OOM)) == 0) {
+    if ((process->config.dump_on & ~(unsigned)CCA_DUMP_ON_EXIT) == 0 &&
+        process->config.control_signal == 0 && !cca_timers_are_wanted(process)) {
         return;
     }
     rc = cca_dump_thread_start(process);
@@ -162,6 +166,22 @@ static void start_dumps(struct cca_process *process)
     } else if (!cca_signals_install(process)) {
         cca_log(CCA_LOG_INFO, "the program handles signal %d itself: no snapshots on it",
                 process->config.dump_signal);
+    }
+}
+
+/* At the first context, since a child without CUDA opens and creates nothing. */
+static void open_log(const struct cca_process *process)
+{
+    const char *name = process->config.log_file;
+    char path[2 * CCA_IDENTITY_BYTES];
+
+    if (name[0] == '\0') {
+        return;
+    }
+    cca_format(path, sizeof(path), "%s%s%s", name[0] != '/' ? process->identity.directory : "",
+               name[0] != '/' ? "/" : "", name);
+    if (!cca_log_set_file(path)) {
+        cca_log(CCA_LOG_WARN, "CCA_LOG_FILE '%s': not writable, using stderr", path);
     }
 }
 
@@ -193,6 +213,7 @@ void cca_process_context_is_up(int driver_version, int runtime_version)
     process->driver_version = driver_version;
     process->runtime_version = runtime_version;
     cca_identity_read_command_line(&process->identity);
+    open_log(process);
     cca_complaints_print(&process->complaints);
     unwinder = start_unwinder(process);
     start_dumps(process);

@@ -17,6 +17,7 @@
 #include "base/lock.h"
 #include "config/config.h"
 #include "observe/stack_table.h"
+#include "observe/texts.h"
 #include "process/estimate.h"
 #include "process/process.h"
 
@@ -25,6 +26,13 @@ enum {
     CCA_COMPLAINT_BYTES = 256,
     CCA_IDENTITY_BYTES = 4096,
     CCA_COVERAGE_STRIPES = 8 /* threads are spread over these, so that counting does not contend */
+};
+
+/* What the dump thread does by the clock; touched by that thread alone. */
+struct cca_timers {
+    uint64_t next_dump_ns, next_metrics_ns, next_trim_ns; /* 0 = never */
+    int64_t allocs;                                       /* at the last look */
+    uint64_t quiet_since_ns;                              /* no allocation since */
 };
 
 enum cca_start_state { CCA_START_NEVER, CCA_START_RUNNING, CCA_START_DONE };
@@ -56,18 +64,39 @@ struct cca_coverage_row {
 /* A snapshot whose model is copied already; see dump.h. */
 struct cca_dump_job;
 
+/* What handlers and hooks want of the dump thread; bits of cca_dumps.wanted. */
+enum {
+    CCA_WANT_DUMP = 1,
+    CCA_WANT_TERM_DUMP = 2,  /* then the process ends by SIGTERM */
+    CCA_WANT_ABORT_DUMP = 4, /* a handler waits for it */
+    CCA_WANT_OOM = 8,        /* the copy in `pending` */
+    CCA_WANT_TRIM = 16,
+    CCA_WANT_RESET_PEAKS = 32
+};
+
+enum { CCA_SIGNALS_MAX = 4 };
+
+/* A handler of ours. */
+struct cca_installed_signal {
+    int number; /* 0 = none */
+    struct sigaction before;
+};
+
 struct cca_dumps {
     sem_t wake;              /* posted by the handler; the dump thread waits on it */
     atomic_bool has_thread;  /* the dump thread runs */
-    atomic_bool signal_came; /* set by the handler before it posts */
+    atomic_uint wanted;      /* set before `wake` is posted */
+    atomic_uint aborts_done; /* snapshots made for a handler that waits */
+    atomic_uint ooms_done;   /* out-of-memory copies that have been reported */
     atomic_bool is_stopping; /* exit has begun: no new dump starts */
     atomic_bool is_busy;     /* someone makes a dump: cca_dump_claim */
     struct cca_lock lock;    /* held while the loader's list is walked; a fork waits for it */
     _Atomic(struct cca_dump_job *) pending; /* out-of-memory copy; who takes it owns it */
     _Atomic uint64_t last_oom_ns;           /* when the last one was copied, 0 = never */
+    _Atomic uint64_t quiet_ooms;            /* failures since that were not reported */
     unsigned sequence;                      /* of the next name; guarded by is_busy */
     char last_path[CCA_IDENTITY_BYTES];     /* newest complete file; guarded by is_busy */
-    int installed_signal;                   /* the handler was put here; 0 = nowhere */
+    struct cca_installed_signal signals[CCA_SIGNALS_MAX];
 };
 
 /* What the program attached by the public interface, per kind; guarded by cca_process.lock. Slots
@@ -98,6 +127,11 @@ struct cca_process {
     _Atomic(struct cca_estimate *) estimate;   /* of CCA_MODE=count, with the allocator */
     struct cca_stack_table stacks;
     atomic_bool has_stacks;
+    atomic_int context_level; /* enum cca_context: which call stacks are taken */
+    struct cca_texts texts;
+    atomic_bool has_texts;
+    _Atomic uint64_t mark_ns; /* of the last cca_mark; 0 = none */
+    struct cca_timers timers;
     int driver_version, runtime_version;
 
     struct cca_dumps dumps;
@@ -132,13 +166,17 @@ uint64_t cca_process_coverage(const struct cca_process *process, int row, enum c
 /* fork.c: once, at load. */
 void cca_fork_register(void);
 
-/* signals.c. Installs the handler, only over the default action; false when something else is
- * there. */
+/* signals.c. Installs the handlers that the settings ask for, only over the default action; the
+ * dump signal's also over others where that is forced. False when something else keeps the dump
+ * signal. */
 bool cca_signals_install(struct cca_process *process);
-/* Puts the default action back where our handler still stands; async-signal-safe. */
+/* Puts back what was there where our handlers still stand; async-signal-safe. */
 void cca_signals_remove(struct cca_process *process);
-/* Whether the handler that was installed is still ours. */
+/* Whether the handler of the dump signal is still ours, where it was installed. */
 bool cca_signals_are_ours(const struct cca_process *process);
+
+/* Blocks nothing and waits for nothing. Whether the dump thread will see it. */
+bool cca_dump_thread_ask(struct cca_process *process, unsigned wanted);
 
 /* dump_thread.c: starts the thread, all signals blocked; a negative errno. */
 int cca_dump_thread_start(struct cca_process *process) CCA_MUST_CHECK;
@@ -149,7 +187,14 @@ void cca_exit_finish(struct cca_process *process);
 /* api_observers.c: those that came before there was an allocator. `lock` is held. */
 void cca_api_observers_attach(struct cca_process *process, struct cca_allocator *allocator);
 
-/* summary.c. `names_snapshot`: the caller holds the claim, so that the newest path can be read. */
-void cca_summary_print(const struct cca_process *process, bool names_snapshot);
+/* summary.c. `names_snapshot`: the caller holds the claim, so that the newest path can be read.
+ * `model`: the last copy, with names, or NULL. */
+struct cca_model;
+void cca_summary_print(const struct cca_process *process, bool names_snapshot,
+                       struct cca_model *model);
+
+/* out_of_memory.c: remembers the figures of this thread's last failure. An observer of the
+ * allocator. */
+void cca_oom_note(void *user, const struct cca_oom_info *info);
 
 #endif

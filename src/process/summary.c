@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "observe/observer.h"
+#include "process/leaks.h"
 #include "process/state.h"
 
 enum {
@@ -176,7 +177,8 @@ static void print_rest(const struct cca_process *process, bool names_snapshot)
     }
 }
 
-void cca_summary_print(const struct cca_process *process, bool names_snapshot)
+void cca_summary_print(const struct cca_process *process, bool names_snapshot,
+                       struct cca_model *model)
 {
     struct cca_allocator *allocator = cca_process_allocator();
     struct cca_estimate *estimate = atomic_load(&process->estimate);
@@ -196,6 +198,9 @@ void cca_summary_print(const struct cca_process *process, bool names_snapshot)
         if (figures.counters.allocs > 0 || figures.stats.num_ooms > 0) {
             print_device(process, ordinal, &figures);
         }
+    }
+    if (model != NULL) {
+        cca_leaks_print(model);
     }
     print_rest(process, names_snapshot);
 }

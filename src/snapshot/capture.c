@@ -23,41 +23,62 @@ static struct cca_heap *heap_at(struct cca_allocator *allocator, int ordinal)
     return atomic_load(&allocator->heaps[ordinal]);
 }
 
-/* Heap lock held. */
-static void count_heap(struct cca_heap *heap, int ordinal, struct counts *counts)
+/* One copy under way. */
+struct capture {
+    struct cca_allocator *allocator;
+    const struct cca_capture_options *options;
+    uint64_t locked; /* bit i: the lock of heap i is held */
+};
+
+static bool is_locked(const struct capture *capture, int ordinal)
 {
-    counts->devices++;
+    return (capture->locked >> ordinal & 1) != 0;
+}
+
+/* Heap lock held. */
+static void count_heap(const struct capture *capture, struct cca_heap *heap, int ordinal,
+                       struct counts *counts)
+{
+    size_t entries = cca_trace_ring_count(&heap->observer.ring);
+    size_t most = capture->options->last_entries;
+
     counts->segments += heap->segment_records.items_taken;
     counts->blocks += heap->block_records.items_taken;
-    counts->entries[ordinal] = cca_trace_ring_count(&heap->observer.ring);
+    counts->entries[ordinal] = most != 0 && entries > most ? most : entries;
     counts->pools[ordinal] = cca_pool_table_rows(&heap->observer.pools).count;
 }
 
-static void lock_all(struct cca_allocator *allocator)
+static void lock_all(struct capture *capture)
 {
+    capture->locked = 0;
     for (int i = 0; i < CCA_DEVICES_MAX; i++) {
-        if (heap_at(allocator, i) != NULL) {
-            cca_lock_take_urgent(&heap_at(allocator, i)->lock);
+        struct cca_heap *heap = heap_at(capture->allocator, i);
+
+        if (heap != NULL && cca_lock_take_urgent_within(&heap->lock, capture->options->lock_ms)) {
+            capture->locked |= UINT64_C(1) << i;
         }
     }
 }
 
-static void unlock_all(struct cca_allocator *allocator)
+static void unlock_all(const struct capture *capture)
 {
     for (int i = CCA_DEVICES_MAX - 1; i >= 0; i--) {
-        if (heap_at(allocator, i) != NULL) {
-            cca_lock_drop(&heap_at(allocator, i)->lock);
+        if (is_locked(capture, i)) {
+            cca_lock_drop(&heap_at(capture->allocator, i)->lock);
         }
     }
 }
 
-/* All heap locks held. */
-static struct counts count_all(struct cca_allocator *allocator)
+/* Of the heaps that are locked, but for `devices`. */
+static struct counts count_all(const struct capture *capture)
 {
     struct counts counts = {0};
     for (int i = 0; i < CCA_DEVICES_MAX; i++) {
-        if (heap_at(allocator, i) != NULL) {
-            count_heap(heap_at(allocator, i), i, &counts);
+        struct cca_heap *heap = heap_at(capture->allocator, i);
+
+        counts.devices += heap != NULL;
+        if (heap != NULL && is_locked(capture, i)) {
+            count_heap(capture, heap, i, &counts);
         }
     }
     return counts;
@@ -164,66 +185,99 @@ static void copy_segment(struct cca_model *model, const struct cca_segment *segm
     copy->block_count = model->block_count - copy->first_block;
 }
 
-static void copy_heap(struct cca_model *model, struct cca_heap *heap, int ordinal,
-                      const struct room *room)
+static void copy_entries(const struct capture *capture, const struct cca_trace_ring *ring,
+                         struct cca_model_device *device, size_t capacity)
 {
-    struct cca_model_device *device = &model->devices[model->device_count++];
-    const struct cca_trace_ring *ring = &heap->observer.ring;
-    device->ordinal = ordinal;
+    size_t most = capture->options->last_entries;
+    size_t held = cca_trace_ring_count(ring);
+
+    most = most != 0 && most < capacity ? most : capacity;
+    device->entry_count = cca_trace_ring_copy(ring, device->entries, most);
+    device->cut_entries = held - device->entry_count;
+    device->lost_entries = cca_trace_ring_lost(ring) + device->cut_entries;
+}
+
+static void copy_heap(const struct capture *capture, struct cca_model *model, struct cca_heap *heap,
+                      struct cca_model_device *device, const struct room *room)
+{
+    const struct cca_observer *observer = &heap->observer;
     device->pending_bytes = heap->pending_bytes;
-    device->stats = heap->observer.stats;
-    device->counters = heap->observer.counters;
+    device->total_bytes = heap->device_bytes;
+    device->stats = observer->stats;
+    device->counters = observer->counters;
     struct cca_pool_rows pools = cca_pool_table_rows(&heap->observer.pools);
-    device->pools = room->pools[ordinal];
+    device->pools = room->pools[device->ordinal];
     device->pool_count = pools.count;
     if (pools.count != 0) {
         memcpy(device->pools, pools.rows, pools.count * sizeof(*pools.rows));
     }
-    device->entries = room->entries[ordinal];
-    device->entry_count = cca_trace_ring_copy(ring, device->entries,
-                                              room->capacity.entries[ordinal]);
-    device->lost_entries = cca_trace_ring_lost(ring) + cca_trace_ring_count(ring) -
-                           device->entry_count;
+    device->peak_time_ns = observer->peak_time_ns;
+    device->skipped_entries = observer->skipped;
+    device->entries = room->entries[device->ordinal];
+    copy_entries(capture, &observer->ring, device, room->capacity.entries[device->ordinal]);
+    model->allocator_settings.trace_alloc_max_entries = (int64_t)observer->recording.ring_entries;
     CCA_LIST_EACH (link, &heap->segments) {
-        copy_segment(model, CCA_LIST_ENTRY(link, struct cca_segment, link), ordinal);
+        copy_segment(model, CCA_LIST_ENTRY(link, struct cca_segment, link), device->ordinal);
     }
 }
 
-/* All heap locks held. */
-static void copy_all(struct cca_model *model, struct cca_allocator *allocator,
+/* The locks that could be had are held. */
+static void copy_all(const struct capture *capture, struct cca_model *model,
                      const struct room *room)
 {
     for (int i = 0; i < CCA_DEVICES_MAX; i++) {
-        if (heap_at(allocator, i) != NULL) {
-            copy_heap(model, heap_at(allocator, i), i, room);
+        struct cca_heap *heap = heap_at(capture->allocator, i);
+        struct cca_model_device *device;
+
+        if (heap == NULL || model->device_count == room->capacity.devices) {
+            continue;
+        }
+        device = &model->devices[model->device_count++];
+        device->ordinal = i;
+        if (is_locked(capture, i)) {
+            copy_heap(capture, model, heap, device, room);
+        } else {
+            device->is_partial = true;
+            model->is_partial = true;
         }
     }
 }
 
-static int copy_state(struct cca_model *model, struct cca_allocator *allocator)
+static size_t reserve_bytes(const struct counts *counts)
 {
-    lock_all(allocator);
-    struct counts counts = count_all(allocator);
-    for (int tries = 1;; tries++) {
+    size_t bytes = BASE_RESERVE + 8 * (counts->segments * sizeof(struct cca_model_segment) +
+                                       counts->blocks * sizeof(struct cca_model_block));
+    for (int i = 0; i < CCA_DEVICES_MAX; i++) {
+        bytes += 8 * counts->entries[i] * sizeof(struct cca_trace_entry);
+    }
+    return bytes;
+}
+
+/* Makes room without the locks and copies with them; when more came in between, again; the last
+ * room is made under the locks, and so fits. */
+static int copy_state(struct cca_model *model, struct capture *capture)
+{
+    lock_all(capture);
+    struct counts counts = count_all(capture);
+    int rc = cca_model_init(model, reserve_bytes(&counts));
+    for (int tries = 1; rc == 0; tries++) {
         struct room room = {0};
-        bool is_last = tries ==
-                       COUNT_TRIES; /* the last room is made under the locks: it must fit */
+        bool is_last = tries == COUNT_TRIES;
         if (!is_last) {
-            unlock_all(allocator);
+            unlock_all(capture);
         }
-        int rc = make_room(model, &counts, &room);
+        rc = make_room(model, &counts, &room);
         if (!is_last) {
-            lock_all(allocator);
-            counts = count_all(allocator);
+            lock_all(capture);
+            counts = count_all(capture);
         }
         if (rc == 0 && fits(&counts, &room)) {
-            copy_all(model, allocator, &room);
-        }
-        if (rc != 0 || fits(&counts, &room)) {
-            unlock_all(allocator);
-            return rc;
+            copy_all(capture, model, &room);
+            break;
         }
     }
+    unlock_all(capture);
+    return rc;
 }
 
 struct setting_copy {
@@ -259,25 +313,25 @@ static int copy_settings(struct cca_model *model, const struct cca_config *confi
     }
     cca_config_each(config, copy_setting, &copy);
     model->allocator_settings = (struct cca_model_allocator_settings){
-        .conf_text = "",
+        .conf_text = config->conf,
         .max_split_size = config->max_split_size == CCA_NO_LIMIT ? -1
                                                                  : (int64_t)config->max_split_size,
         .release_lock_on_cudamalloc = true,
         .pinned_num_register_threads = 1,
-        .trace_alloc_max_entries = (int64_t)config->max_entries,
+        .garbage_collection_threshold = config->garbage_collection_threshold,
+        .trace_alloc_max_entries = model->allocator_settings.trace_alloc_max_entries,
     };
+    for (size_t i = 0; i < CCA_MODEL_DIVISIONS; i++) {
+        model->allocator_settings.roundup_power2_divisions[i] = config->divisions.of[i];
+    }
     return 0;
 }
 
 int cca_capture_model(struct cca_model *model, struct cca_allocator *allocator,
-                      const struct cca_config *config)
+                      const struct cca_config *config, const struct cca_capture_options *options)
 {
-    size_t entry_bytes = (size_t)config->max_entries * sizeof(struct cca_trace_entry);
-    int rc = cca_model_init(model, BASE_RESERVE + 4 * entry_bytes);
-    if (rc != 0) {
-        return rc;
-    }
-    rc = copy_state(model, allocator);
+    struct capture capture = {.allocator = allocator, .options = options};
+    int rc = copy_state(model, &capture);
     if (rc == 0) {
         rc = copy_settings(model, config);
     }

@@ -163,7 +163,7 @@ static int create_temporary(const struct dump *dump, const char *stem)
 }
 
 /* A program that closed its standard streams may print into whatever takes their numbers. */
-static int lift_fd(int fd)
+int cca_dump_file_lift(int fd)
 {
     int lifted;
 
@@ -257,7 +257,7 @@ static int write_file(const struct dump *dump, const char *stem, bool *is_unwrit
         *is_unwritable_out = true;
         return fd;
     }
-    fd = lift_fd(fd);
+    fd = cca_dump_file_lift(fd);
     rc = fd >= 0 ? write_temporary(dump, fd) : fd;
     if (rc == 0) {
         rc = publish(dump, stem);

@@ -38,6 +38,10 @@ struct cca_dump_result {
 int cca_dump_file_write(struct cca_model *model, const struct cca_dump_request *request,
                         struct cca_dump_result *result) CCA_MUST_CHECK;
 
+/* A descriptor that is none of the three standard ones, closed on exec; the given one is closed
+ * where it was. Negative errno. */
+int cca_dump_file_lift(int fd);
+
 /* The pattern with its values, without the suffix; false when it was cut to fit. */
 bool cca_dump_file_expand(const struct cca_model *model, const struct cca_dump_request *request,
                           char *buf, size_t cap);

@@ -8,7 +8,7 @@
 
 int cca_model_init(struct cca_model *model, size_t reserve_bytes)
 {
-    *model = (struct cca_model){.rank = -1};
+    *model = (struct cca_model){.rank = -1, .oom.device = -1};
     return cca_arena_init(&model->arena, reserve_bytes);
 }
 

@@ -16,6 +16,7 @@
 #include "observe/modules.h"
 #include "observe/pool_table.h"
 #include "observe/stats.h"
+#include "observe/texts.h"
 #include "observe/trace_ring.h"
 #include "observe/unwind.h"
 
@@ -56,7 +57,11 @@ struct cca_model_device {
     bool is_partial;                  /* its lock could not be had in time: parts are missing */
     uint64_t total_bytes, free_bytes; /* as the driver says, not adjusted; 0 and 0 = unknown */
     uint64_t pending_bytes;           /* freed, waiting for the device */
-    uint64_t lost_entries; /* events recorded but not in `entries`: overwritten, refused, cut */
+    uint64_t free_time_ns;            /* when free_bytes was asked for; 0 = never */
+    uint64_t peak_time_ns;    /* when allocated_bytes was last at its maximum; 0 = not known */
+    uint64_t skipped_entries; /* not kept since the settings say so */
+    uint64_t cut_entries;     /* of the lost ones, those only the snapshot leaves out */
+    uint64_t lost_entries;    /* events recorded but not in `entries`: overwritten, refused, cut */
     struct cca_stats stats;
     struct cca_counters counters;
     struct cca_model_estimate estimate; /* where the model has one */
@@ -106,6 +111,32 @@ struct cca_model_allocator_settings {
     int64_t trace_alloc_max_entries;
 };
 
+/* Memory that is not ours, by the call it was obtained with and the object that made it. */
+struct cca_model_unmanaged {
+    int device;
+    const char *api, *library;
+    uint64_t bytes, count;
+};
+
+/* A region of a profiler: see cca_annotation_begin. */
+struct cca_model_annotation {
+    uint64_t time_ns;
+    int device;
+    bool is_end;
+    const char *name;
+};
+
+/* Why a request failed; `device` -1: the snapshot is not about one. */
+struct cca_model_oom {
+    int device;
+    uint64_t requested_bytes; /* what the caller asked for */
+    uint64_t segment_bytes;   /* what the driver was asked for; 0 = was not asked */
+    uint64_t limit_bytes;     /* 0 = none */
+    uint64_t largest_free_bytes;
+    uint64_t stranded_bytes; /* free, in segments that are partly in use */
+    const char *advice;      /* which setting would help, "" = none would */
+};
+
 /* Every `stack` field holds a stack table id until cca_symbolize_model, afterwards 1 + the index in
  * `stacks`; 0 = none, before and after. */
 struct cca_model {
@@ -128,6 +159,17 @@ struct cca_model {
     struct cca_model_allocator_settings allocator_settings;
 
     bool has_estimate;
+    const char *unwinder;   /* what takes call stacks */
+    const char *symbolized; /* "none", "names" or "lines" */
+    uint64_t mark_ns;       /* cca_clock_ns of the program's last mark; 0 = none */
+    bool is_partial;        /* a device is */
+    struct cca_model_oom oom;
+    const struct cca_texts *texts; /* of the entries' `metadata`; insert-only, NULL = no texts */
+    struct cca_model_unmanaged *unmanaged;
+    size_t unmanaged_count;
+    struct cca_model_annotation *annotations; /* oldest first */
+    size_t annotation_count;
+
     uint64_t only_pool[2]; /* all that was kept, {0, 0}: everything; see cca_model_keep_pool */
     struct cca_model_device *devices; /* ascending by ordinal once sorted, each ordinal once */
     size_t device_count;

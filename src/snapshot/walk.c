@@ -166,7 +166,7 @@ static void walk_entry(const struct cca_model *model, struct cca_writer *writer,
     cca_writer_uint(writer, "stream", entry->stream);
     cca_writer_int(writer, "time_us", time_us);
     cca_writer_string(writer, "compile_context", "N/A");
-    cca_writer_string(writer, "user_metadata", "");
+    cca_writer_string(writer, "user_metadata", cca_texts_get(model->texts, entry->metadata));
     walk_entry_pool(writer, device, entry->pool);
     if (stack != NULL && stack->count > 0) {
         walk_frames(model, writer, entry->stack);
@@ -207,9 +207,6 @@ static void walk_trace(const struct cca_model *model, struct cca_writer *writer,
         walk_entry(model, writer, device, &device->entries[i],
                    cca_model_wall_us(model, device->entries[i].time_ns));
     }
-    if (device->entry_count == 0 && !has_segment(model, device->ordinal)) {
-        walk_stand_in(model, writer, device);
-    }
 }
 
 /* Devices and segments ascend by ordinal. */
@@ -234,11 +231,17 @@ static void walk_traces(const struct cca_model *model, struct cca_writer *writer
     cca_writer_key(writer, "device_traces");
     cca_writer_list_begin(writer);
     for (int ordinal = 0; ordinal <= highest || ordinal == 0; ordinal++) {
+        const struct cca_model_device *device = NULL;
+
+        if (next < model->device_count && model->devices[next].ordinal == ordinal) {
+            device = &model->devices[next++];
+        }
         cca_writer_list_begin(writer);
-        if (highest < 0) {
-            walk_stand_in(model, writer, NULL);
-        } else if (next < model->device_count && model->devices[next].ordinal == ordinal) {
-            walk_trace(model, writer, &model->devices[next++]);
+        if (device != NULL) {
+            walk_trace(model, writer, device);
+        }
+        if ((device == NULL || device->entry_count == 0) && !has_segment(model, ordinal)) {
+            walk_stand_in(model, writer, device);
         }
         cca_writer_list_end(writer);
     }
@@ -286,15 +289,30 @@ static void walk_allocator_settings(const struct cca_model *model, struct cca_wr
     cca_writer_dict_end(writer);
 }
 
+static void walk_annotations(const struct cca_model *model, struct cca_writer *writer)
+{
+    cca_writer_key(writer, "external_annotations");
+    cca_writer_list_begin(writer);
+    for (size_t i = 0; i < model->annotation_count; i++) {
+        const struct cca_model_annotation *annotation = &model->annotations[i];
+
+        cca_writer_dict_begin(writer);
+        cca_writer_int(writer, "device", annotation->device);
+        cca_writer_int(writer, "time_us", cca_model_wall_us(model, annotation->time_ns));
+        cca_writer_string(writer, "name", annotation->name);
+        cca_writer_string(writer, "stage", annotation->is_end ? "END" : "START");
+        cca_writer_dict_end(writer);
+    }
+    cca_writer_list_end(writer);
+}
+
 void cca_walk_model(const struct cca_model *model, struct cca_writer *writer)
 {
     cca_writer_dict_begin(writer);
     walk_segments(model, writer);
     walk_traces(model, writer);
     walk_allocator_settings(model, writer);
-    cca_writer_key(writer, "external_annotations");
-    cca_writer_list_begin(writer);
-    cca_writer_list_end(writer);
+    walk_annotations(model, writer);
     cca_walk_own(model, writer);
     cca_writer_dict_end(writer);
 }

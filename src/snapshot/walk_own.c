@@ -24,6 +24,11 @@ static void walk_process(const struct cca_model *model, struct cca_writer *write
     cca_writer_int(writer, "start_time_us", model->start_time_us);
     cca_writer_int(writer, "dump_time_us", model->dump_time_us);
     cca_writer_string(writer, "cause", model->cause);
+    cca_writer_bool(writer, "is_partial", model->is_partial);
+    cca_writer_int(writer, "mark_time_us",
+                   model->mark_ns != 0 ? cca_model_wall_us(model, model->mark_ns) : 0);
+    cca_writer_string(writer, "unwinder", model->unwinder);
+    cca_writer_string(writer, "symbolized", model->symbolized);
     if (model->only_pool[0] != 0 || model->only_pool[1] != 0) {
         cca_writer_key(writer, "only_pool");
         cca_writer_list_begin(writer);
@@ -72,17 +77,24 @@ static void walk_stat(void *user, const char *key, int64_t value)
     writer->ops->put_int(writer, value);
 }
 
-static void walk_device_stats(const struct cca_model_device *device, struct cca_writer *writer)
+typedef void (*walk_device_fn)(const struct cca_model_device *device, const struct cca_model *model,
+                               struct cca_writer *writer);
+
+static void walk_device_stats(const struct cca_model_device *device, const struct cca_model *model,
+                              struct cca_writer *writer)
 {
+    (void)model;
     struct cca_pool_rows pools = {device->pools, device->pool_count};
 
     cca_stats_each(&device->stats, pools, walk_stat, writer);
 }
 
-static void walk_device_counters(const struct cca_model_device *device, struct cca_writer *writer)
+static void walk_device_counters(const struct cca_model_device *device,
+                                 const struct cca_model *model, struct cca_writer *writer)
 {
     const struct cca_counters *counters = &device->counters;
 
+    (void)model;
     cca_writer_int(writer, "allocs", counters->allocs);
     cca_writer_int(writer, "hits", counters->hits);
     cca_writer_int(writer, "passed_through", counters->passed);
@@ -98,15 +110,29 @@ static void walk_device_counters(const struct cca_model_device *device, struct c
     cca_writer_int(writer, "fence_joins", counters->fence_joins);
     cca_writer_uint(writer, "pending_bytes", device->pending_bytes);
     cca_writer_uint(writer, "lost_entries", device->lost_entries);
+    cca_writer_uint(writer, "cut_entries", device->cut_entries);
+    cca_writer_uint(writer, "skipped_entries", device->skipped_entries);
     cca_writer_uint(writer, "truncated_stacks", device->unwind.truncated);
     cca_writer_uint(writer, "missing_stacks", device->unwind.missing);
     cca_writer_uint(writer, "slow_stacks", device->unwind.slow);
+    cca_writer_uint(writer, "fallback_stacks", device->unwind.fallback);
 }
 
-static void walk_device_estimate(const struct cca_model_device *device, struct cca_writer *writer)
+/* When the most memory was live; a replay to that moment tells who held it. */
+static void walk_device_peak(const struct cca_model_device *device, const struct cca_model *model,
+                             struct cca_writer *writer)
+{
+    cca_writer_int(writer, "time_us",
+                   device->peak_time_ns != 0 ? cca_model_wall_us(model, device->peak_time_ns) : 0);
+    cca_writer_int(writer, "bytes", device->stats.allocated_bytes[CCA_STAT_ALL].peak);
+}
+
+static void walk_device_estimate(const struct cca_model_device *device,
+                                 const struct cca_model *model, struct cca_writer *writer)
 {
     const struct cca_model_estimate *estimate = &device->estimate;
 
+    (void)model;
     cca_writer_int(writer, "allocs", estimate->allocs);
     cca_writer_int(writer, "frees", estimate->frees);
     cca_writer_int(writer, "alloc_time_us", estimate->alloc_ns / 1000);
@@ -119,8 +145,7 @@ static void walk_device_estimate(const struct cca_model_device *device, struct c
 
 /* A list indexed by ordinal: one dict per device, an empty one for an ordinal that is not there. */
 static void walk_by_ordinal(const struct cca_model *model, struct cca_writer *writer,
-                            const char *key,
-                            void (*walk)(const struct cca_model_device *, struct cca_writer *))
+                            const char *key, walk_device_fn walk)
 {
     int ordinal = 0;
 
@@ -130,7 +155,7 @@ static void walk_by_ordinal(const struct cca_model *model, struct cca_writer *wr
         for (; ordinal <= model->devices[i].ordinal; ordinal++) {
             cca_writer_dict_begin(writer);
             if (ordinal == model->devices[i].ordinal) {
-                walk(&model->devices[i], writer);
+                walk(&model->devices[i], model, writer);
             }
             cca_writer_dict_end(writer);
         }
@@ -163,12 +188,32 @@ static void walk_modules(const struct cca_model *model, struct cca_writer *write
         cca_writer_dict_begin(writer);
         cca_writer_string(writer, "path", module->path);
         cca_writer_uint(writer, "base", module->base);
+        cca_writer_uint(writer, "start", module->start);
+        cca_writer_uint(writer, "end", module->end);
         walk_build_id(module, writer);
+        cca_writer_bool(writer, "is_unloaded", module->is_unloaded);
         cca_writer_dict_end(writer);
     }
     cca_writer_list_end(writer);
 }
 
+static uint64_t unmanaged_bytes(const struct cca_model *model, int device)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < model->unmanaged_count; i++) {
+        bytes += model->unmanaged[i].device == device ? model->unmanaged[i].bytes : 0;
+    }
+    return bytes;
+}
+
+static uint64_t less(uint64_t from, uint64_t what)
+{
+    return from > what ? from - what : 0;
+}
+
+/* total - free = reserved + unmanaged + other; reserved = allocated + pending + cached. The driver
+ * was asked at another moment, so nothing is taken for less than 0. */
 static void walk_devices(const struct cca_model *model, struct cca_writer *writer)
 {
     cca_writer_key(writer, "devices");
@@ -176,20 +221,66 @@ static void walk_devices(const struct cca_model *model, struct cca_writer *write
     for (size_t i = 0; i < model->device_count; i++) {
         const struct cca_model_device *device = &model->devices[i];
         uint64_t reserved = (uint64_t)device->stats.reserved_bytes[CCA_STAT_ALL].current;
-        uint64_t used = device->total_bytes > device->free_bytes
-                            ? device->total_bytes - device->free_bytes
-                            : 0;
+        uint64_t allocated = (uint64_t)device->stats.allocated_bytes[CCA_STAT_ALL].current;
+        uint64_t unmanaged = unmanaged_bytes(model, device->ordinal);
+        uint64_t used = device->free_time_ns != 0 ? less(device->total_bytes, device->free_bytes)
+                                                  : 0;
 
         cca_writer_dict_begin(writer);
         cca_writer_int(writer, "device", device->ordinal);
         cca_writer_uint(writer, "total", device->total_bytes);
         cca_writer_uint(writer, "free", device->free_bytes);
+        cca_writer_int(writer, "free_time_us",
+                       device->free_time_ns != 0 ? cca_model_wall_us(model, device->free_time_ns)
+                                                 : 0);
         cca_writer_uint(writer, "reserved", reserved);
-        cca_writer_uint(writer, "other", used > reserved ? used - reserved : 0);
+        cca_writer_uint(writer, "allocated", allocated);
+        cca_writer_uint(writer, "pending", device->pending_bytes);
+        cca_writer_uint(writer, "cached", less(reserved, allocated + device->pending_bytes));
+        cca_writer_uint(writer, "unmanaged", unmanaged);
+        cca_writer_uint(writer, "other", less(used, reserved + unmanaged));
         cca_writer_bool(writer, "partial", device->is_partial);
         cca_writer_dict_end(writer);
     }
     cca_writer_list_end(writer);
+}
+
+static void walk_unmanaged(const struct cca_model *model, struct cca_writer *writer)
+{
+    cca_writer_key(writer, "unmanaged");
+    cca_writer_list_begin(writer);
+    for (size_t i = 0; i < model->unmanaged_count; i++) {
+        const struct cca_model_unmanaged *row = &model->unmanaged[i];
+
+        cca_writer_dict_begin(writer);
+        cca_writer_int(writer, "device", row->device);
+        cca_writer_string(writer, "api", row->api);
+        cca_writer_string(writer, "library", row->library);
+        cca_writer_uint(writer, "bytes", row->bytes);
+        cca_writer_uint(writer, "count", row->count);
+        cca_writer_dict_end(writer);
+    }
+    cca_writer_list_end(writer);
+}
+
+static void walk_oom(const struct cca_model *model, struct cca_writer *writer)
+{
+    const struct cca_model_oom *oom = &model->oom;
+
+    cca_writer_key(writer, "oom");
+    if (oom->device < 0) {
+        writer->ops->none(writer);
+        return;
+    }
+    cca_writer_dict_begin(writer);
+    cca_writer_int(writer, "device", oom->device);
+    cca_writer_uint(writer, "requested", oom->requested_bytes);
+    cca_writer_uint(writer, "segment", oom->segment_bytes);
+    cca_writer_uint(writer, "limit", oom->limit_bytes);
+    cca_writer_uint(writer, "largest_free", oom->largest_free_bytes);
+    cca_writer_uint(writer, "stranded", oom->stranded_bytes);
+    cca_writer_string(writer, "advice", oom->advice);
+    cca_writer_dict_end(writer);
 }
 
 void cca_walk_own(const struct cca_model *model, struct cca_writer *writer)
@@ -206,5 +297,8 @@ void cca_walk_own(const struct cca_model *model, struct cca_writer *writer)
     }
     walk_modules(model, writer);
     walk_devices(model, writer);
+    walk_by_ordinal(model, writer, "peak", walk_device_peak);
+    walk_unmanaged(model, writer);
+    walk_oom(model, writer);
     cca_writer_dict_end(writer);
 }

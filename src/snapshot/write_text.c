@@ -3,7 +3,7 @@
 
 #include "base/compiler.h"
 #include "base/format.h"
-#include "snapshot/sort.h"
+#include "snapshot/top_stacks.h"
 
 enum { COLUMNS = 75, METRIC_WIDTH = 21, NUMBER_WIDTH = 6, COUNT_WIDTH = 7, TOP_STACKS = 10 };
 
@@ -196,37 +196,7 @@ static void put_counters(struct cca_sink *sink, const struct cca_model_device *d
     cca_sink_str(sink, device->is_partial ? "\nincomplete: its lock was not free in time\n" : "\n");
 }
 
-/* Live memory of one stack; stack 0 = no stack was kept. */
-struct holder {
-    uint64_t bytes, blocks;
-    uint32_t stack;
-};
-
-static int compare_holders(const void *a, const void *b)
-{
-    const struct holder *left = a, *right = b;
-
-    if (left->bytes != right->bytes) {
-        return left->bytes > right->bytes ? -1 : 1;
-    }
-    return (left->stack > right->stack) - (left->stack < right->stack);
-}
-
-static void sum_segment(const struct cca_model *model, const struct cca_model_segment *segment,
-                        struct holder *holders)
-{
-    for (size_t i = 0; i < segment->block_count; i++) {
-        const struct cca_model_block *block = &model->blocks[segment->first_block + i];
-        bool is_known = cca_model_stack_of(model, block->stack) != NULL;
-
-        if (block->state == CCA_MODEL_ALLOCATED) {
-            holders[is_known ? block->stack : 0].bytes += block->size;
-            holders[is_known ? block->stack : 0].blocks++;
-        }
-    }
-}
-
-static void put_stack(const struct text *text, const struct holder *holder, size_t place)
+static void put_stack(const struct text *text, const struct cca_holder *holder, size_t place)
 {
     const struct cca_model *model = text->model;
     const struct cca_model_stack *stack = cca_model_stack_of(model, holder->stack);
@@ -257,27 +227,14 @@ static void put_stack(const struct text *text, const struct holder *holder, size
 
 static void put_top_stacks(const struct text *text, const struct cca_model_device *device)
 {
-    struct cca_model *model = text->model;
-    size_t count = model->stack_count + 1;
-    struct holder *holders = cca_model_array(model, count, sizeof(*holders));
+    size_t count = 0;
+    const struct cca_holder *holders = cca_top_stacks(text->model, device->ordinal, &count);
 
-    if (holders == NULL) {
-        return;
-    }
-    for (size_t i = 0; i < count; i++) {
-        holders[i].stack = (uint32_t)i;
-    }
-    for (size_t i = 0; i < model->segment_count; i++) {
-        if (model->segments[i].device == device->ordinal) {
-            sum_segment(model, &model->segments[i], holders);
-        }
-    }
-    cca_sort(holders, count, sizeof(*holders), compare_holders);
     cca_sink_str(text->sink, "\nlive memory by call stack, innermost frame first\n");
-    for (size_t i = 0; i < count && i < TOP_STACKS && holders[i].blocks > 0; i++) {
+    for (size_t i = 0; holders != NULL && i < count && i < TOP_STACKS; i++) {
         put_stack(text, &holders[i], i + 1);
     }
-    if (holders[0].blocks == 0) {
+    if (count == 0) {
         cca_sink_str(text->sink, "  none\n");
     }
 }

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: MIT
+import contextlib
+import io
 import json
 import os
 import pickle
@@ -79,6 +81,28 @@ def fixed(data):
             out += b'\x8a\x08' + value.to_bytes(8, 'little', signed=True)
             last = place + 2 + length
     return bytes(out + data[last:])
+
+
+class OtherFile(FolderTest):
+    def test_says_the_same_or_not(self):
+        data = golden_data('normal')
+        check_pickle.check_same(data, json.loads(json.dumps(data)))
+        check_pickle.check_same({'a': (1, 2 ** 63 - 1)}, {'a': [1, 2 ** 64 - 1]})
+        for left, right, rule in (
+                ({'a': 1, 'b': 2}, {'b': 2, 'a': 1}, 'other keys or another order'),
+                ([1], [1, 1], 'another length'), ([1.5], [1.25], 'another number'),
+                (['a'], ['b'], "'a' and 'b'"), ([1], [True], '1 and True'),
+                ([2 ** 63 - 1], [5], 'another number')):
+            with self.subTest(rule), self.assertRaises(check_pickle.Broken) as caught:
+                check_pickle.check_same(left, right)
+            self.assertIn(rule, str(caught.exception))
+
+    def test_expressions(self):
+        path = self.write('a.json', json.dumps(golden_data('normal')))
+        for expression, status in (("s['cca']['pid'] > 0", 0), ("t is None", 0), ("s['x']", 1),
+                                   ("file_bytes == 3", 1)):
+            with self.subTest(expression), contextlib.redirect_stdout(io.StringIO()):
+                self.assertEqual(check_pickle.main(['--expect', expression, path]), status)
 
 
 class RefusesBytes(FolderTest):
@@ -184,6 +208,24 @@ class RefusesContent(FolderTest):
     def test_unknown_cause(self):
         self.data['cca']['cause'] = 'whim'
         self.refused('unknown cause whim')
+
+    def test_figures_of_a_device(self):
+        row = {'device': 0, 'total': 100, 'free': 60, 'free_time_us': 5, 'reserved': 30,
+               'allocated': 10, 'pending': 5, 'cached': 15, 'unmanaged': 4, 'other': 6,
+               'partial': False}
+        for key, value, rule in (
+                ('other', 7, 'what is used is not reserved + unmanaged + other'),
+                ('cached', 14, 'reserved is not allocated + pending + cached'),
+                ('other', -1, 'a negative figure')):
+            with self.subTest(rule):
+                self.data['cca']['devices'] = [{**row, key: value}]
+                self.refused(rule)
+        self.data['cca']['devices'] = [row]
+        check_pickle.check(self.write('a.json', json.dumps(self.data)))
+
+    def test_modules(self):
+        self.data['cca'].update(is_partial=False, modules=[{'path': 'a', 'base': 1}])
+        self.refused('keys: build_id is missing')
 
     def test_stats_per_device(self):
         self.data['cca']['stats'] *= 2

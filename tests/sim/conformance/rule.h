@@ -36,7 +36,8 @@ struct rule {
 };
 
 void rule_add(struct rule *rule);
-/* The first version of the driver that has what the rule speaks of, as 12050; 0: any. In needs.c. */
+/* The first version of the driver that has what the rule speaks of, as 12050; 0: any. In needs.c.
+ */
 int rule_driver_needed(const struct rule *rule);
 
 /* RULE(area, name, source[, flags[, variables]]) { body }. Rules come in the order of the file. */

@@ -94,6 +94,7 @@ static const struct {
      "out of range (1 to unlimited), using unlimited"},
     {"CCA_CACHE_LIMIT", "unlimited", "0", "0", "few", "not understood, using unlimited"},
     {"CCA_OOM_REJECT", "0", "1", "1", "no way", "not understood, using 0"},
+    {"CCA_TRIM_IDLE_MS", "0", "500", "500", "86400001", "out of range (0 to 86400000), using 0"},
     {"CCA_OOM_WAIT_MS", "1000", "0", "0", "600001", "out of range (0 to 600000), using 1000"},
     {"CCA_GRAPH_CAPTURE_REUSE", "0", "yes", "1", "maybe", "not understood, using 0"},
     {"CCA_MEM_GET_INFO", "adjusted", "raw", "raw", "cooked", "not understood, using adjusted"},
@@ -101,16 +102,26 @@ static const struct {
     {"CCA_CONTEXT", "alloc", "none", "none", "free", "not understood, using alloc"},
     {"CCA_MAX_ENTRIES", "100000", "1", "1", "0", "out of range (1 to 100000000), using 100000"},
     {"CCA_STACK_DEPTH", "64", "128", "128", "129", "out of range (1 to 128), using 64"},
+    {"CCA_SKIP_ACTIONS", "none", "oom,snapshot", "snapshot,oom", "free",
+     "unknown word free, using none"},
     {"CCA_UNWINDER", "auto", "libunwind", "libunwind", "gdb", "not understood, using auto"},
+    {"CCA_PIN_MODULES", "0", "1", "1", "2", "not understood, using 0"},
     {"CCA_DUMP_SIGNAL", "USR1", "SIGRTMAX-3", "RTMAX-3", "KILL", "not understood, using USR1"},
+    {"CCA_DUMP_SIGNAL_FORCE", "0", "yes", "1", "force", "not understood, using 0"},
+    {"CCA_CONTROL_SIGNAL", "RTMAX-3", "none", "none", "KILL", "not understood, using RTMAX-3"},
     {"CCA_DUMP_ON", "signal,exit,oom", "oom,exit", "exit,oom", "never",
      "unknown word never, using signal,exit,oom"},
     {"CCA_DUMP_FILE", "cca-%h-%p-%n", "/tmp/a b=c", "/tmp/a b=c", NULL,
      "too long, using cca-%h-%p-%n"},
     {"CCA_DUMP_FORMAT", "pickle", "text,json", "json,text", "xml",
      "unknown word xml, using pickle"},
+    {"CCA_DUMP_LAST", "0", "1000", "1000", "-1", "not understood, using 0"},
+    {"CCA_DUMP_ARGS", "1", "0", "0", "some", "not understood, using 1"},
     {"CCA_SYMBOLIZE", "names", "none", "none", "all", "not understood, using names"},
+    {"CCA_METRICS_FILE", "", "/run/cca-%p.prom", "/run/cca-%p.prom", NULL, "too long, ignored"},
+    {"CCA_METRICS_INTERVAL", "10", "1", "1", "0", "out of range (1 to 86400), using 10"},
     {"CCA_LOG_LEVEL", "warn", "debug", "debug", "3", "not understood, using warn"},
+    {"CCA_LOG_FILE", "", "log", "log", NULL, "too long, ignored"},
     {"CCA_SUMMARY", "1", "off", "0", "perhaps", "not understood, using 1"},
     {"CCA_VERIFY", "0", "on", "1", "full", "not understood, using 0"},
 };
@@ -229,11 +240,8 @@ static void good_values_arrive_in_their_fields(void **state)
 
 static void names_of_later_versions_are_told_apart_from_unknown_ones(void **state)
 {
-    static const char *const later[] = {
-        "CCA_TRIM_IDLE_MS",        "CCA_IPC",           "CCA_PINNED",
-        "CCA_PINNED_MAX_BYTES",    "CCA_RECORD_PINNED", "CCA_METRICS_INTERVAL",
-        "CCA_EXPANDABLE_SEGMENTS", "CCA_LOG_FILE",      "CCA_CONTROL_SIGNAL",
-        "CCA_DUMP_SIGNAL_FORCE"};
+    static const char *const later[] = {"CCA_IPC", "CCA_PINNED", "CCA_PINNED_MAX_BYTES",
+                                        "CCA_RECORD_PINNED", "CCA_EXPANDABLE_SEGMENTS"};
     static const char *const unknown[] = {"CCA_",        "CCA_MODES", "CCA_mode",
                                           "CCA_PINNEDX", "CCA_IPC_",  "CCA_DUMP"};
 
@@ -274,10 +282,43 @@ static void first_of_repeated_entries_counts(void **state)
 static void known_words_count_beside_an_unknown_one(void **state)
 {
     (void)state;
-    READ("CCA_DUMP_ON=exit,term,abort");
+    READ("CCA_DUMP_ON=exit,never,abort");
     assert_int_equal(said.count, 1);
-    assert_string_equal(said.remark, "unknown word term, using exit");
-    assert_int_equal(config.dump_on, CCA_DUMP_ON_EXIT);
+    assert_string_equal(said.remark, "unknown word never, using exit,abort");
+    assert_int_equal(config.dump_on, CCA_DUMP_ON_EXIT | CCA_DUMP_ON_ABORT);
+}
+
+static void an_interval_has_a_length(void **state)
+{
+    (void)state;
+    READ("CCA_DUMP_ON=term,interval:30,exit");
+    assert_int_equal(said.count, 0);
+    assert_int_equal(config.dump_on, CCA_DUMP_ON_EXIT | CCA_DUMP_ON_TERM | CCA_DUMP_ON_INTERVAL);
+    assert_int_equal(config.dump_interval_s, 30);
+    assert_value("CCA_DUMP_ON", "exit,term,interval:30");
+    static const char *const bad[] = {"CCA_DUMP_ON=interval",
+                                      "CCA_DUMP_ON=interval:", "CCA_DUMP_ON=interval:0",
+                                      "CCA_DUMP_ON=interval:x", "CCA_DUMP_ON=exit,interval:86401"};
+    for (size_t i = 0; i < CCA_ARRAY_LEN(bad); i++) {
+        const char *const environment[] = {bad[i], NULL};
+
+        read_environment(environment);
+        assert_int_equal(said.count, 1);
+        assert_int_equal(config.dump_interval_s, 0);
+        assert_value("CCA_DUMP_ON", "signal,exit,oom");
+    }
+}
+
+static void what_viewers_replay_is_skipped_whole_or_not(void **state)
+{
+    (void)state;
+    READ("CCA_SKIP_ACTIONS=alloc,oom");
+    assert_int_equal(said.count, 1);
+    assert_value("CCA_SKIP_ACTIONS", "oom");
+    READ("CCA_SKIP_ACTIONS=alloc,free_requested,free_completed,segment_alloc,segment_free,"
+         "segment_map,segment_unmap");
+    assert_int_equal(said.count, 0);
+    assert_int_equal(config.skip_actions, CCA_SKIP_REPLAY);
 }
 
 static void a_snapshot_always_has_a_format(void **state)
@@ -431,6 +472,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(other_entries_are_not_looked_at),
     cmocka_unit_test(first_of_repeated_entries_counts),
     cmocka_unit_test(known_words_count_beside_an_unknown_one),
+    cmocka_unit_test(an_interval_has_a_length),
+    cmocka_unit_test(what_viewers_replay_is_skipped_whole_or_not),
     cmocka_unit_test(a_snapshot_always_has_a_format),
     cmocka_unit_test(disable_wins_over_everything),
     cmocka_unit_test(native_frees_mean_count_unless_off),

@@ -16,7 +16,8 @@ static void only_what_pytorch_traces_takes_a_slot(void **state)
 {
     (void)state;
     for (int kind = 0; kind < CCA_EVENT_KIND_COUNT; kind++) {
-        assert_int_equal(cca_event_takes_slot((enum cca_event_kind)kind), kind <= CCA_EVENT_OOM);
+        assert_int_equal(cca_event_takes_slot((enum cca_event_kind)kind),
+                         kind <= CCA_EVENT_ANNOTATE);
     }
     assert_false(cca_event_takes_slot(CCA_EVENT_KIND_COUNT));
 }

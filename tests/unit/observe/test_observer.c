@@ -48,7 +48,7 @@ static void replay_gives_the_live_counters(void **state)
 
     (void)state;
     first.count = 0;
-    cca_observer_init(&observer, 3, 100);
+    cca_observer_init(&observer, 3, &(struct cca_recording){.ring_entries = 100});
     assert_int_equal(cca_observer_add_tracker(&observer, hear, &first), 0);
     for (int i = 0; i < 2000; i++) {
         struct cca_event event = random_event(&seed);
@@ -75,7 +75,7 @@ static void trackers_come_and_go(void **state)
 
     (void)state;
     first.count = second.count = 0;
-    cca_observer_init(&observer, 0, 0);
+    cca_observer_init(&observer, 0, &(struct cca_recording){.ring_entries = 0});
     assert_int_equal(cca_observer_add_tracker(&observer, hear, &first), 0);
     for (int i = 1; i < CCA_TRACKERS_MAX; i++) {
         assert_int_equal(cca_observer_add_tracker(&observer, hear, &second), 0);
@@ -99,14 +99,14 @@ static void history_can_be_off(void **state)
     const struct cca_event event = {.kind = CCA_EVENT_ALLOC, .block_bytes = 512};
 
     (void)state;
-    cca_observer_init(&observer, 0, 0);
+    cca_observer_init(&observer, 0, &(struct cca_recording){.ring_entries = 0});
     assert_false(observer.is_recording);
     assert_int_equal(observer.stats.max_split_size, -1);
     cca_observer_report(&observer, &event);
     assert_int_equal(cca_trace_ring_count(&observer.ring), 0);
     cca_observer_fini(&observer);
 
-    cca_observer_init(&observer, 0, 4);
+    cca_observer_init(&observer, 0, &(struct cca_recording){.ring_entries = 4});
     assert_true(observer.is_recording);
     cca_observer_report(&observer, &event);
     observer.is_recording = false;

@@ -205,6 +205,7 @@ static const struct effect effects[] = {
     {CCA_EVENT_FENCE, 0, {NULL}, {0}, NULL},
     {CCA_EVENT_REKEY, 0, {"inactive_split", "inactive_split_bytes"}, {-1, -30}, NULL},
     {CCA_EVENT_FENCE_JOIN, 0, {NULL}, {0}, NULL},
+    {CCA_EVENT_ANNOTATE, 0, {NULL}, {0}, NULL},
 };
 
 struct comparison {

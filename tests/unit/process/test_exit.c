@@ -39,7 +39,8 @@ static void exit_writes_a_snapshot_and_a_line_per_device(void **state)
     (void)state;
     assert_int_equal(outcome.status, 0);
     assert_int_equal(outcome.files, 1);
-    assert_int_equal(count_occurrences(outcome.messages, "\n"), 2);
+    assert_int_equal(count_occurrences(outcome.messages, "\n"), 3);
+    assert_non_null(strstr(outcome.messages, "cca: device 0: leaked 4.00 KiB in 1 block, "));
     assert_non_null(strstr(outcome.messages,
                            "cca: device 0: peak 4.00 KiB allocated, 2.00 MiB reserved; 50.0 % of 2 "
                            "allocations from the cache, 1 driver call saved (about "));
@@ -63,7 +64,7 @@ static void counting_says_what_was_passed(void **state)
 
     (void)state;
     assert_int_equal(outcome.status, 0);
-    assert_int_equal(count_occurrences(outcome.messages, "\n"), 1);
+    assert_int_equal(count_occurrences(outcome.messages, "\n"), 2);
     assert_non_null(strstr(outcome.messages, "; 2 allocations, all passed to the driver; "));
 }
 

@@ -58,6 +58,7 @@ static void add_devices(struct cca_model *model, size_t count)
         model->devices[i].ordinal = (int)i;
         model->devices[i].total_bytes = 24 * GIB;
         model->devices[i].free_bytes = 10 * GIB;
+        model->devices[i].free_time_ns = 6000;
         model->devices[i].stats.max_split_size = -1;
     }
 }
@@ -298,23 +299,30 @@ char *fixture_read(const char *name)
 
 void fixture_check(struct cca_model *model, const char *const *expressions)
 {
-    char *argv[32] = {(char *)CCA_TEST_PYTHON, (char *)CCA_TEST_CHECK_SNAPSHOT};
+    char *argv[96] = {(char *)CCA_TEST_PYTHON, (char *)CCA_TEST_CHECK_PICKLE, (char *)"--form",
+                      (char *)"--same-as"};
     char pickle_path[256], json_path[256];
-    size_t argc = 2;
+    size_t argc = 4;
     int status = -1;
+    posix_spawn_file_actions_t actions;
     pid_t pid;
 
     fixture_write(model, cca_write_pickle, "document.pickle");
     fixture_write(model, cca_write_json, "document.json");
     path_of(pickle_path, sizeof(pickle_path), "document.pickle");
     path_of(json_path, sizeof(json_path), "document.json");
-    argv[argc++] = pickle_path;
     argv[argc++] = json_path;
+    argv[argc++] = pickle_path;
     for (; expressions != NULL && *expressions != NULL; expressions++) {
-        assert_true(argc < 31);
+        assert_true(argc + 2 < CCA_ARRAY_LEN(argv));
+        argv[argc++] = (char *)"--expect";
         argv[argc++] = (char *)*expressions;
     }
-    assert_int_equal(posix_spawn(&pid, CCA_TEST_PYTHON, NULL, NULL, argv, environ), 0);
+    /* The test's own output is read by its harness. */
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+    assert_int_equal(posix_spawn(&pid, CCA_TEST_PYTHON, &actions, NULL, argv, environ), 0);
+    posix_spawn_file_actions_destroy(&actions);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
 }

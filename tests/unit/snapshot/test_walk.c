@@ -27,8 +27,9 @@ static void small_model_comes_back(void **state)
         "s['cca']['counters'][0]['slow_stacks'] == 3",
         "s['cca']['stats'][0]['reserved_bytes.all.current'] == 2 << 20",
         "list(s['cca']['stats'][0]) == sorted(s['cca']['stats'][0])",
-        "s['cca']['devices'] == [{'device': 0, 'total': 24 << 30, 'free': 10 << 30,"
-        " 'reserved': 2 << 20, 'other': (14 << 30) - (2 << 20), 'partial': False}]",
+        "[s['cca']['devices'][0][k] for k in ('device', 'total', 'free', 'reserved', 'other')] =="
+        " [0, 24 << 30, 10 << 30, 2 << 20, (14 << 30) - (2 << 20)]",
+        "s['cca']['oom'] is None and s['cca']['unmanaged'] == [] and not s['cca']['is_partial']",
         "s['allocator_settings']['trace_alloc_overflowed'] is True",
         "s['allocator_settings']['max_split_size'] == -1",
         "s['allocator_settings']['garbage_collection_threshold'] == 0.8",
@@ -43,7 +44,7 @@ static void small_model_comes_back(void **state)
         "s['device_traces'][0][4]['device_free'] == 123456789",
         "['frames' in e for e in s['device_traces'][0]] == [True] * 4 + [False] * 2",
         "s['device_traces'][0][2]['stream'] == 2**63 - 1",
-        "j['device_traces'][0][2]['stream'] == 2**63 + 1",
+        "t['device_traces'][0][2]['stream'] == 2**63 + 1",
         "s['device_traces'][0][2]['pool_id'] == (0, 3)",
         "s['device_traces'][0][1]['pool_id'] == (0, 0)",
         "s['cca']['stats'][0]['reserved_bytes_by_private_pools.0_3.all.current'] == 2 << 20",
@@ -118,7 +119,7 @@ static void document_suits_the_viewer(void **state)
 static void unused_ordinals_get_empty_lists(void **state)
 {
     static const char *const expressions[] = {
-        "[len(t) for t in s['device_traces']] == [1, 0, 1, 0, 0]",
+        "[len(t) for t in s['device_traces']] == [1, 1, 1, 1, 0]",
         "[bool(x) for x in s['cca']['stats']] == [True, False, True]",
         "[bool(x) for x in s['cca']['counters']] == [True, False, True]",
         "[d['device'] for d in s['cca']['devices']] == [0, 2]",

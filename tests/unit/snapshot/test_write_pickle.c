@@ -34,7 +34,7 @@ static void integers_at_every_width(void **state)
         " 2**31 - 1, 2**31, 2**32 - 1]",
         "[e['addr'] for e in s['device_traces'][0]] == [0, 1, 255, 256, 65535, 65536, 2**31 - 1,"
         " 2**31, 2**32 - 1, 2**53, 2**53 + 1, 2**63 - 1, 2**63 - 1, 2**63 - 1]",
-        "[e['addr'] for e in j['device_traces'][0]][-3:] == [2**63 - 1, 2**63, 2**64 - 1]",
+        "[e['addr'] for e in t['device_traces'][0]][-3:] == [2**63 - 1, 2**63, 2**64 - 1]",
         "s['cca']['start_time_us'] == -2**63 and s['cca']['dump_time_us'] == -2**31 - 1",
         "s['cca']['driver_version'] == -2**31 and s['cca']['runtime_version'] == -1",
         "s['cca']['counters'][0]['allocs'] == -129",
@@ -142,7 +142,7 @@ static void big_model_shares_its_stacks(void **state)
         "len(s['device_traces'][0]) == 3000 and len(s['segments'][0]['blocks']) == 500",
         "len({id(e['frames']) for e in s['device_traces'][0]}) == 200",
         "len({id(f) for e in s['device_traces'][0] for f in e['frames']}) == 200 * 4 + 18",
-        "len(data) < 400000",
+        "file_bytes < 400000",
         NULL,
     };
     struct cca_model model;
