@@ -68,6 +68,7 @@ void cca_process_load(void)
     cca_lock_init(&process->dumps.lock, CCA_RANK_DUMP);
     sem_init(&process->dumps.wake, 0, 0);
     cca_last_thread_watch(&process->dumps.wake);
+    cca_unmanaged_init(&process->unmanaged);
     cca_fork_register();
     atomic_store_explicit(&process->is_active, true, memory_order_release);
 }
@@ -274,9 +275,23 @@ void cca_process_passed_alloc(struct cca_heap *heap, const struct cca_request *r
     }
 }
 
+void cca_process_unmanaged_add(enum cca_unmanaged_kind kind, uint64_t address, int device,
+                               const char *api, const char *library, uint64_t bytes)
+{
+    cca_unmanaged_add(&the_process.unmanaged, kind, address, device, api, library, bytes);
+}
+
+void cca_process_unmanaged_remove(enum cca_unmanaged_kind kind, uint64_t address)
+{
+    cca_unmanaged_remove(&the_process.unmanaged, kind, address);
+}
+
 int cca_process_passed_free(uint64_t addr, const struct cca_request *request)
 {
     struct cca_estimate *estimate = current_estimate();
+
+    cca_unmanaged_remove(&the_process.unmanaged, CCA_UNMANAGED_DEVICE, addr);
+
 
     return estimate != NULL ? cca_estimate_free(estimate, addr, request) : -1;
 }

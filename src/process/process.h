@@ -11,6 +11,7 @@
 #include "base/compiler.h"
 #include "config/config.h"
 #include "observe/event.h"
+#include "process/unmanaged.h"
 
 /* From the library's constructor: reads the variables, remembers the working directory and which
  * file descriptor 2 is, registers the fork handlers. Starts no thread, opens no file, loads
@@ -98,6 +99,12 @@ void cca_process_passed_alloc(struct cca_heap *heap, const struct cca_request *r
  * and what the first returned. */
 int cca_process_passed_free(uint64_t addr, const struct cca_request *request);
 void cca_process_passed_free_took(int token, uint64_t took_ns);
+
+/* Memory of a kind that is not served was had from CUDA, or given back: see unmanaged.h. `library`:
+ * who asked. */
+void cca_process_unmanaged_add(enum cca_unmanaged_kind kind, uint64_t address, int device,
+                               const char *api, const char *library, uint64_t bytes);
+void cca_process_unmanaged_remove(enum cca_unmanaged_kind kind, uint64_t address);
 
 /* A request failed for want of memory: an out-of-memory snapshot where the settings want one. */
 void cca_process_out_of_memory(struct cca_heap *heap, const struct cca_request *request);

@@ -20,6 +20,7 @@
 #include "observe/texts.h"
 #include "process/estimate.h"
 #include "process/process.h"
+#include "process/unmanaged.h"
 
 enum {
     CCA_COMPLAINTS_MAX = 16,
@@ -125,6 +126,7 @@ struct cca_process {
 
     _Atomic(struct cca_allocator *) allocator; /* NULL before the first context */
     _Atomic(struct cca_estimate *) estimate;   /* of CCA_MODE=count, with the allocator */
+    struct cca_unmanaged unmanaged;
     struct cca_stack_table stacks;
     atomic_bool has_stacks;
     atomic_int context_level; /* enum cca_context: which call stacks are taken */
