@@ -323,3 +323,8 @@ void cca_context_unrelax(int mode_)
         (void)cca_original_table()->exchange_capture_mode(&mode);
     }
 }
+
+int cca_context_driver_device(void)
+{
+    return driver_device(cca_original_table());
+}

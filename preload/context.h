@@ -77,6 +77,9 @@ const void *cca_context_of_stream(void *stream);
 /* The primary context of a device while it is up, or NULL. */
 const void *cca_context_primary(int device);
 
+/* The device of the thread's current context, or -1. */
+int cca_context_driver_device(void);
+
 /* Whether the primary context of a device is up; true when the driver does not say. */
 bool cca_context_primary_is_up(int device);
 

@@ -15,6 +15,10 @@
 #include "preload/original.h"
 #include "process/process.h"
 
+struct cca_array_shape;
+struct cca_array3d_shape;
+struct cca_physical_shape;
+
 /* clang-format off */
 #define ROW(name, door, action, since, is_per_thread, params, args) \
     CCA_EXPORT int name params;                                     \

@@ -59,6 +59,9 @@ static int after_end(enum cca_row row, void *stream, bool is_per_thread, int res
 #define DEFINE_LOOKUP(name, is_per_thread, params, args)
 #define DEFINE_GUARD(name, is_per_thread, params, args)
 #define DEFINE_VALVE(name, is_per_thread, params, args)
+#define DEFINE_RETRY(name, is_per_thread, params, args)
+#define DEFINE_TRACK(name, is_per_thread, params, args)
+#define DEFINE_UNTRACK(name, is_per_thread, params, args)
 #define ROW(name, door, action, since, is_per_thread, params, args) \
     DEFINE_##action(name, is_per_thread, params, args)
 #include "preload/hooks.def"

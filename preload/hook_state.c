@@ -138,22 +138,3 @@ int cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
     cca_hook_leave();
     return result;
 }
-
-/* Memory that is not served, out of the same device: what the cache holds idle goes back first
- * where it would be missed. A row is padded by less than this. */
-enum { PITCH_PAD = 512 };
-
-int cuMemAllocPitch_v2(uint64_t *addr, size_t *pitch, size_t width_bytes, size_t height,
-                       unsigned element_bytes)
-{
-    if (cca_hook_enter(CCA_ROW_cuMemAllocPitch_v2)) {
-        cca_hook_count(CCA_ROW_cuMemAllocPitch_v2, CCA_COVERAGE_PASSED);
-        struct cca_heap *heap = cca_context_known_heap(NULL);
-        size_t bytes;
-        if (heap != NULL && !__builtin_mul_overflow(width_bytes + PITCH_PAD, height, &bytes)) {
-            cca_allocator_make_room(cca_process_allocator(), heap, bytes);
-        }
-        cca_hook_leave();
-    }
-    return CCA_FORWARD_DRIVER(cuMemAllocPitch_v2, addr, pitch, width_bytes, height, element_bytes);
-}

@@ -72,6 +72,9 @@ static void close_valve(enum cca_row row)
 #define DEFINE_CAPTURE(name, door, is_per_thread, params, args)
 #define DEFINE_LOOKUP(name, door, is_per_thread, params, args)
 #define DEFINE_GUARD(name, door, is_per_thread, params, args)
+#define DEFINE_RETRY(name, door, is_per_thread, params, args)
+#define DEFINE_TRACK(name, door, is_per_thread, params, args)
+#define DEFINE_UNTRACK(name, door, is_per_thread, params, args)
 #define ROW(name, door, action, since, is_per_thread, params, args) \
     DEFINE_##action(name, door, is_per_thread, params, args)
 #include "preload/hooks.def"

@@ -166,6 +166,10 @@ void cca_allocator_synchronized(struct cca_allocator *allocator, struct cca_heap
  * idle memory goes back to it first where it may be missed. Waits at most CCA_OOM_WAIT_MS. */
 void cca_allocator_make_room(struct cca_allocator *allocator, struct cca_heap *heap, size_t bytes);
 
+/* The driver was out of memory for something that is not served: all that is idle here goes back to
+ * it. Waits for fences, at most CCA_OOM_WAIT_MS. Bytes given back: 0 during a capture. */
+size_t cca_allocator_release_idle(struct cca_allocator *allocator, struct cca_heap *heap);
+
 /* Whether the address lies in the cache's memory: 1 or 0, or -1 when that cannot be told without
  * waiting for a lock. For calls that interrupt one of ours on the same thread. */
 int cca_allocator_owns_try(struct cca_allocator *allocator, uint64_t addr);

@@ -220,6 +220,18 @@ struct cca_address_info cca_allocator_look_up(struct cca_allocator *allocator, u
     return info;
 }
 
+size_t cca_allocator_release_idle(struct cca_allocator *allocator, struct cca_heap *heap)
+{
+    size_t bytes = 0;
+    cca_lock_take(&heap->lock);
+    if (heap->state == CCA_HEAP_UP) {
+        bytes = cca_ladder_release(heap, allocator->config->oom_wait_ms);
+    }
+    cca_verify_if_wanted(heap);
+    cca_lock_drop(&heap->lock);
+    return bytes;
+}
+
 void cca_allocator_empty_cache(struct cca_allocator *allocator)
 {
     CCA_EACH_HEAP (heap, allocator) {

@@ -292,7 +292,6 @@ int cca_process_passed_free(uint64_t addr, const struct cca_request *request)
 
     cca_unmanaged_remove(&the_process.unmanaged, CCA_UNMANAGED_DEVICE, addr);
 
-
     return estimate != NULL ? cca_estimate_free(estimate, addr, request) : -1;
 }
 
