@@ -46,6 +46,12 @@ def candidates(name):
     return found
 
 
+# What the simulated device does not have, and says so: not the same as not being written.
+ABSENT = re.compile(r'cuMulticast|cu\w+SparseProperties|cuMemMapArrayAsync|cuGraphics|cuCheckpoint|'
+                    r'cu\w*External(Memory|Semaphore)|cuMemBatchDecompress|cuTensorMap|cu\w+NvSciSync|'
+                    r'cuMemGetHandleForAddressRange|cuArrayGetPlane')
+
+
 header = ['/* Generated from the toolkit headers. */', '#ifndef SIM_API_H', '#define SIM_API_H',
           '#include <cuda.h>', '#include <cudaProfiler.h>']
 source = ['/* Generated from the toolkit headers. */', '#include "call.h"', '#include "sim_api.h"',
@@ -65,7 +71,9 @@ for index, name in enumerate(names):
     for candidate in candidates(name):
         source.append('    if (sim_%s != NULL) {\n        return sim_call_end(&call, sim_%s(%s));'
                       '\n    }' % (candidate, candidate, ', '.join(common.arguments(args))))
-    source.append('    return sim_call_end(&call, sim_call_unwritten(&call));\n}')
+    source.append('    return sim_call_end(&call, %s);\n}' %
+                  ('CUDA_ERROR_NOT_SUPPORTED' if ABSENT.match(name)
+                   else 'sim_call_unwritten(&call)'))
 source.append('struct sim_function sim_functions[] = {')
 for name in names:
     base, version, per_thread = rows[name]

@@ -109,7 +109,19 @@ CUresult sim_cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAl
     return sim_cuArray3DCreate_v2(pHandle, &description);
 }
 
-/* Waits as cuMemFree does. */
+void sim_array_end(struct CUarray_st *array)
+{
+    struct sim_block *block = array->block;
+
+    sim_timeline_bury_now(block->node.key, block->node.end);
+    sim_capture_refuse_end(block);
+    block->is_freeing = true;
+    sim_wait_context(block->context);
+    sim_access_forget(block, true);
+    sim_space_give(block->device, block->node.key, block->rounded_bytes);
+    sim_block_remove(block);
+}
+
 CUresult sim_cuArrayDestroy(CUarray hArray)
 {
     struct CUctx_st *context;
@@ -119,18 +131,23 @@ CUresult sim_cuArrayDestroy(CUarray hArray)
     if (result == CUDA_SUCCESS) {
         result = sim_capture_refuse_unsafe();
     }
-    if (result != CUDA_SUCCESS || array == NULL) {
+    if (result != CUDA_SUCCESS || array == NULL || array->is_level) {
         return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_HANDLE;
     }
-    struct sim_block *block = array->block;
-    sim_timeline_bury_now(block->node.key, block->node.end);
-    sim_capture_refuse_end(block);
-    block->is_freeing = true;
-    sim_wait_context(block->context);
-    sim_access_forget(block, true);
-    sim_space_give(block->device, block->node.key, block->rounded_bytes);
-    sim_block_remove(block);
+    sim_array_end(array);
     return context->sticky;
+}
+
+CUresult sim_cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
+                                          CUarray array, CUdevice device)
+{
+    if (memoryRequirements == NULL || sim_array_of(array) == NULL ||
+        sim_check_device(device) != CUDA_SUCCESS) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    *memoryRequirements = (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = array->block->rounded_bytes,
+                                                           .alignment = SIM_UNIT_BYTES};
+    return CUDA_SUCCESS;
 }
 
 CUresult sim_cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray)

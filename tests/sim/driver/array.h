@@ -15,9 +15,13 @@ struct CUarray_st {
     size_t height;
     size_t depth;
     struct sim_block *block;
+    /* One level of a mipmapped array: it ends with that alone. */
+    bool is_level;
     struct CUarray_st *older;
 };
 
+/* Ends the array as cuMemFree ends memory: waits for its context, and for nothing twice. */
+void sim_array_end(struct CUarray_st *array);
 /* NULL: not an array, or none that lives. */
 struct CUarray_st *sim_array_of(CUarray handle);
 

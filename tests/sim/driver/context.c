@@ -473,3 +473,26 @@ CUresult sim_cuCtxResetPersistingL2Cache(void)
 
     return sim_enter(&context);
 }
+
+/* Only 0 and 4-byte banks mean anything, and neither does here. */
+CUresult sim_cuCtxGetSharedMemConfig(CUsharedconfig *pConfig)
+{
+    struct CUctx_st *context;
+    CUresult result = sim_enter(&context);
+
+    if (result == CUDA_SUCCESS && pConfig == NULL) {
+        result = CUDA_ERROR_INVALID_VALUE;
+    }
+    if (result == CUDA_SUCCESS) {
+        *pConfig = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
+    }
+    return result;
+}
+
+CUresult sim_cuCtxSetSharedMemConfig(CUsharedconfig config)
+{
+    struct CUctx_st *context;
+
+    (void)config;
+    return sim_enter(&context);
+}

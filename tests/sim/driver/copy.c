@@ -176,11 +176,10 @@ CUresult sim_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, 
     return copy_bytes(dstDevice, srcDevice, ByteCount, hStream, false);
 }
 
-/* It comes after all work of both contexts. */
-CUresult sim_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
-                          CUcontext srcContext, size_t ByteCount)
+/* A copy between peers comes after all work of both contexts. */
+static CUresult wait_for_contexts(CUcontext dst, CUcontext src)
 {
-    CUcontext contexts[] = {dstContext, srcContext};
+    CUcontext contexts[] = {dst, src};
     struct CUctx_st *current;
     CUresult result = sim_enter(&current);
 
@@ -194,6 +193,14 @@ CUresult sim_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdevicep
             sim_wait_context(context);
         }
     }
+    return result;
+}
+
+CUresult sim_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
+                          CUcontext srcContext, size_t ByteCount)
+{
+    CUresult result = wait_for_contexts(dstContext, srcContext);
+
     return result == CUDA_SUCCESS ? copy_bytes(dstDevice, srcDevice, ByteCount, NULL, true)
                                   : result;
 }
@@ -356,4 +363,48 @@ CUresult sim_cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
 CUresult sim_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
     return copy_3d(pCopy, hStream, false);
+}
+
+static CUDA_MEMCPY3D peer_copy(const CUDA_MEMCPY3D_PEER *p)
+{
+    return (CUDA_MEMCPY3D){.srcXInBytes = p->srcXInBytes,
+                           .srcY = p->srcY,
+                           .srcZ = p->srcZ,
+                           .srcMemoryType = p->srcMemoryType,
+                           .srcHost = p->srcHost,
+                           .srcDevice = p->srcDevice,
+                           .srcArray = p->srcArray,
+                           .srcPitch = p->srcPitch,
+                           .srcHeight = p->srcHeight,
+                           .dstXInBytes = p->dstXInBytes,
+                           .dstY = p->dstY,
+                           .dstZ = p->dstZ,
+                           .dstMemoryType = p->dstMemoryType,
+                           .dstHost = p->dstHost,
+                           .dstDevice = p->dstDevice,
+                           .dstArray = p->dstArray,
+                           .dstPitch = p->dstPitch,
+                           .dstHeight = p->dstHeight,
+                           .WidthInBytes = p->WidthInBytes,
+                           .Height = p->Height,
+                           .Depth = p->Depth};
+}
+
+CUresult sim_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
+{
+    if (pCopy == NULL) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    CUDA_MEMCPY3D copy = peer_copy(pCopy);
+    return copy_3d(&copy, hStream, false);
+}
+
+CUresult sim_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
+{
+    if (pCopy == NULL) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    CUDA_MEMCPY3D copy = peer_copy(pCopy);
+    CUresult result = wait_for_contexts(pCopy->dstContext, pCopy->srcContext);
+    return result == CUDA_SUCCESS ? copy_3d(&copy, NULL, true) : result;
 }

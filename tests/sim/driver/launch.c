@@ -186,3 +186,14 @@ CUresult sim_cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CU
     *dynamicSmemSize = 167936 / (size_t)numBlocks - 1024;
     return CUDA_SUCCESS;
 }
+
+CUresult
+sim_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockSize, CUfunction func,
+                                              CUoccupancyB2DSize blockSizeToDynamicSMemSize,
+                                              size_t dynamicSMemSize, int blockSizeLimit,
+                                              unsigned int flags)
+{
+    (void)flags;
+    return sim_cuOccupancyMaxPotentialBlockSize(
+        minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit);
+}

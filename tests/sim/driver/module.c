@@ -302,3 +302,65 @@ CUresult sim_cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, size_t *pa
 {
     return sim_cuFuncGetParamInfo((CUfunction)kernel, paramIndex, paramOffset, paramSize);
 }
+
+static CUresult list_kernels(const struct CUmod_st *module, void **kernels, unsigned room)
+{
+    unsigned count = 0;
+
+    if (module == NULL || kernels == NULL) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    for (struct sim_kernel *kernel = module->kernels; kernel != NULL && count < room;
+         kernel = kernel->next) {
+        kernels[count++] = kernel;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFunctions,
+                                        CUmodule mod)
+{
+    return list_kernels(sim_module_of(mod), (void **)functions, numFunctions);
+}
+
+CUresult sim_cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib)
+{
+    return sim_cuModuleGetFunctionCount(count, (CUmodule)lib);
+}
+
+CUresult sim_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib)
+{
+    return list_kernels(sim_module_of(lib), (void **)kernels, numKernels);
+}
+
+CUresult sim_cuKernelGetLibrary(CUlibrary *pLib, CUkernel kernel)
+{
+    struct sim_kernel *found = sim_kernel_of(kernel);
+
+    if (pLib == NULL || found == NULL) {
+        return pLib == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
+    }
+    *pLib = (CUlibrary)found->module;
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice dev)
+{
+    (void)dev;
+    return sim_cuFuncSetCacheConfig((CUfunction)kernel, config);
+}
+
+/* Every function there is has been loaded. */
+CUresult sim_cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function)
+{
+    if (state == NULL || sim_kernel_of(function) == NULL) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    *state = CU_FUNCTION_LOADING_STATE_LOADED;
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_cuFuncLoad(CUfunction function)
+{
+    return sim_kernel_of(function) == NULL ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+}

@@ -430,3 +430,39 @@ CUresult sim_cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool,
                                                            : CU_MEM_ACCESS_FLAGS_PROT_NONE;
     return CUDA_SUCCESS;
 }
+
+/* The calls of release 13 name a location; only devices have pools here. */
+static CUresult device_of(const CUmemLocation *location, CUmemAllocationType type, CUdevice *out)
+{
+    if (location == NULL || location->type != CU_MEM_LOCATION_TYPE_DEVICE) {
+        return location == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
+    }
+    *out = location->id;
+    return type == CU_MEM_ALLOCATION_TYPE_PINNED ? sim_check_device(*out)
+                                                 : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult sim_cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location,
+                                    CUmemAllocationType type)
+{
+    CUdevice device;
+    CUresult result = device_of(location, type, &device);
+
+    return result == CUDA_SUCCESS ? sim_cuDeviceGetDefaultMemPool(pool_out, device) : result;
+}
+
+CUresult sim_cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+{
+    CUdevice device;
+    CUresult result = device_of(location, type, &device);
+
+    return result == CUDA_SUCCESS ? sim_cuDeviceGetMemPool(pool, device) : result;
+}
+
+CUresult sim_cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
+{
+    CUdevice device;
+    CUresult result = device_of(location, type, &device);
+
+    return result == CUDA_SUCCESS ? sim_cuDeviceSetMemPool(device, pool) : result;
+}

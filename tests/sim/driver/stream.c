@@ -367,6 +367,14 @@ CUresult sim_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr,
     return result;
 }
 
+CUresult sim_cuStreamCopyAttributes(CUstream dst, CUstream src)
+{
+    struct sim_queue *queue;
+    CUresult result = sim_enter_stream(src, &queue);
+
+    return result == CUDA_SUCCESS ? sim_enter_stream(dst, &queue) : result;
+}
+
 CUresult sim_cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length,
                                     unsigned int flags)
 {

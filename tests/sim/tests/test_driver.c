@@ -274,11 +274,16 @@ static void slow_calls_take_their_time(void)
 
 static void unwritten_functions_say_so(void)
 {
-    CUmipmappedArray array;
+    CUmemGenericAllocationHandle handle;
+    CUmulticastObjectProp multicast = {.numDevices = 1};
+    CUuserObject object;
 
     start();
     CHECK_EQ(simcuda_unwritten(), 0);
-    CHECK_EQ(cuMipmappedArrayCreate(&array, NULL, 1), CUDA_ERROR_NOT_SUPPORTED);
+    CHECK_EQ(cuMulticastCreate(&handle, &multicast), CUDA_ERROR_NOT_SUPPORTED);
+    CHECK_EQ(simcuda_unwritten(), 0);
+    CHECK_EQ(cuUserObjectCreate(&object, NULL, NULL, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC),
+             CUDA_ERROR_NOT_SUPPORTED);
     CHECK_EQ(simcuda_unwritten(), 1);
 }
 

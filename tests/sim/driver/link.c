@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/* Linking, and code from files. Nothing is compiled or joined: the image that comes out is the
+ * first input that is code for a device, else the first input. Kernels of the others are not found
+ * in it, unless it is text, in which any name is taken to be. */
+#include "call.h"
+#include "context.h"
+#include "sim_api.h"
+
+#include <elf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LINK_MAGIC 0x4c494e4bu
+
+/* image belongs to the state, with a zero byte behind it. States are never freed. */
+struct CUlinkState_st {
+    unsigned magic;
+    char *image;
+    size_t image_bytes;
+    bool is_code;
+    struct CUlinkState_st *older;
+};
+
+static struct CUlinkState_st *newest;
+
+static struct CUlinkState_st *state_of(CUlinkState handle)
+{
+    return handle != NULL && handle->magic == LINK_MAGIC ? handle : NULL;
+}
+
+CUresult sim_cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void **optionValues,
+                             CUlinkState *stateOut)
+{
+    struct CUctx_st *context;
+    CUresult result = sim_enter(&context);
+
+    (void)numOptions;
+    (void)options;
+    (void)optionValues;
+    if (result != CUDA_SUCCESS || stateOut == NULL) {
+        return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_VALUE;
+    }
+    struct CUlinkState_st *state = calloc(1, sizeof(*state));
+    state->magic = LINK_MAGIC;
+    state->older = newest;
+    newest = state;
+    *stateOut = state;
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size,
+                              const char *name, unsigned int numOptions, CUjit_option *options,
+                              void **optionValues)
+{
+    struct CUlinkState_st *own = state_of(state);
+
+    (void)name;
+    (void)numOptions;
+    (void)options;
+    (void)optionValues;
+    if (own == NULL) {
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
+    if (data == NULL || size == 0 || (unsigned)type >= CU_JIT_NUM_INPUT_TYPES) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    bool is_code = type == CU_JIT_INPUT_FATBINARY ||
+                   (size > SELFMAG && memcmp(data, ELFMAG, SELFMAG) == 0);
+    if (type == CU_JIT_INPUT_CUBIN && !is_code) {
+        return CUDA_ERROR_INVALID_IMAGE;
+    }
+    if (own->image == NULL || (is_code && !own->is_code)) {
+        free(own->image);
+        own->image = calloc(1, size + 1);
+        memcpy(own->image, data, size);
+        own->image_bytes = size;
+        own->is_code = is_code;
+    }
+    return CUDA_SUCCESS;
+}
+
+/* The whole file, with a zero byte behind it; NULL: it cannot be read. */
+static char *read_file(const char *path, size_t *bytes_out)
+{
+    FILE *in = path != NULL ? fopen(path, "re") : NULL;
+    char *data = NULL;
+    size_t bytes = 0;
+    size_t got;
+
+    if (in == NULL) {
+        return NULL;
+    }
+    do {
+        data = realloc(data, bytes + 65536 + 1);
+        got = fread(data + bytes, 1, 65536, in);
+        bytes += got;
+    } while (got != 0);
+    fclose(in);
+    data[bytes] = '\0';
+    *bytes_out = bytes;
+    return data;
+}
+
+CUresult sim_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path,
+                              unsigned int numOptions, CUjit_option *options, void **optionValues)
+{
+    size_t bytes = 0;
+
+    if (state_of(state) == NULL) {
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
+    char *data = read_file(path, &bytes);
+    if (data == NULL) {
+        return CUDA_ERROR_FILE_NOT_FOUND;
+    }
+    CUresult result = sim_cuLinkAddData_v2(state, type, data, bytes, path, numOptions, options,
+                                           optionValues);
+    free(data);
+    return result;
+}
+
+CUresult sim_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
+{
+    struct CUlinkState_st *own = state_of(state);
+
+    if (own == NULL) {
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
+    if (cubinOut == NULL || own->image == NULL) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    *cubinOut = own->image;
+    if (sizeOut != NULL) {
+        *sizeOut = own->image_bytes;
+    }
+    return CUDA_SUCCESS;
+}
+
+/* Modules made of the image look into it for as long as they live, so it stays. */
+CUresult sim_cuLinkDestroy(CUlinkState state)
+{
+    if (state_of(state) == NULL) {
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
+    state->magic = 0;
+    return CUDA_SUCCESS;
+}
+
+/* The data stays, for the same reason. */
+CUresult sim_cuModuleLoad(CUmodule *module, const char *fname)
+{
+    size_t bytes;
+    struct CUctx_st *context;
+    CUresult result = sim_enter(&context);
+
+    if (result != CUDA_SUCCESS || module == NULL || fname == NULL) {
+        return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_VALUE;
+    }
+    char *data = read_file(fname, &bytes);
+    return data == NULL ? CUDA_ERROR_FILE_NOT_FOUND : sim_cuModuleLoadData(module, data);
+}
+
+CUresult sim_cuLibraryLoadFromFile(CUlibrary *library, const char *fileName,
+                                   CUjit_option *jitOptions, void **jitOptionsValues,
+                                   unsigned int numJitOptions, CUlibraryOption *libraryOptions,
+                                   void **libraryOptionValues, unsigned int numLibraryOptions)
+{
+    size_t bytes;
+
+    if (library == NULL || fileName == NULL) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    char *data = read_file(fileName, &bytes);
+    return data == NULL
+               ? CUDA_ERROR_FILE_NOT_FOUND
+               : sim_cuLibraryLoadData(library, data, jitOptions, jitOptionsValues, numJitOptions,
+                                       libraryOptions, libraryOptionValues, numLibraryOptions);
+}
