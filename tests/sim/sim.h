@@ -36,6 +36,26 @@ void simcuda_set_slow(const char *text);
 /* How long an operation takes from now on. */
 void simcuda_set_delays(uint64_t kernel_us, uint64_t copy_us);
 
+/* A host function that stands in for the kernel of a name, plain or as C++ has it. ranges says what
+ * a launch touches (at most room; the number is returned) and run does it; both get pointers to the
+ * arguments, as cuLaunchKernel does, and run may be NULL. Device addresses are turned into memory
+ * by simcuda_payload; other calls of CUDA are not permitted in either. parameter_sizes may be NULL
+ * where the code itself tells them. Set it before the kernel is first looked up; the texts and the
+ * functions must stay. */
+struct simcuda_range {
+    uint64_t address;
+    size_t size_bytes;
+    bool is_write;
+};
+struct simcuda_kernel {
+    const char *name;
+    unsigned parameter_count;
+    const unsigned char *parameter_sizes;
+    unsigned (*ranges)(void *const *arguments, struct simcuda_range *ranges_out, unsigned room);
+    void (*run)(void *const *arguments, const unsigned grid[3], const unsigned block[3]);
+};
+void simcuda_set_kernel(const struct simcuda_kernel *kernel);
+
 /* Bytes and number of live blocks on a device, chunks in use, and the payload behind an address. */
 uint64_t simcuda_live_bytes(int device);
 uint64_t simcuda_live_blocks(int device);

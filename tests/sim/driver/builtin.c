@@ -3,6 +3,7 @@
 
 #include "access.h"
 #include "conditional.h"
+#include "stand_in.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -111,17 +112,17 @@ static void run_loop(struct sim_op *op)
 }
 
 static const struct sim_builtin builtins[] = {
-    {"sim_fill", 3, {8, 8, 4}, declare_fill, run_fill},
-    {"sim_fill_slow", 4, {8, 8, 4, 4}, declare_fill_slow, run_fill},
-    {"sim_copy", 3, {8, 8, 8}, declare_copy, run_copy},
-    {"sim_add", 3, {8, 8, 4}, declare_add, run_add},
-    {"sim_spin", 1, {4}, declare_spin, NULL},
-    {"sim_set_condition", 2, {8, 4}, declare_condition, run_condition},
-    {"sim_loop", 2, {8, 8}, declare_loop, run_loop},
+    {"sim_fill", 3, {8, 8, 4}, false, declare_fill, run_fill},
+    {"sim_fill_slow", 4, {8, 8, 4, 4}, false, declare_fill_slow, run_fill},
+    {"sim_copy", 3, {8, 8, 8}, false, declare_copy, run_copy},
+    {"sim_add", 3, {8, 8, 4}, false, declare_add, run_add},
+    {"sim_spin", 1, {4}, false, declare_spin, NULL},
+    {"sim_set_condition", 2, {8, 4}, false, declare_condition, run_condition},
+    {"sim_loop", 2, {8, 8}, false, declare_loop, run_loop},
 };
 
 /* Is it the name itself, or "_Z", its length, the name and the types of parameters? */
-static bool is_named(const char *symbol, const char *name)
+bool sim_builtin_is_named(const char *symbol, const char *name)
 {
     size_t length = strlen(name);
     char *end;
@@ -135,8 +136,13 @@ static bool is_named(const char *symbol, const char *name)
 
 const struct sim_builtin *sim_builtin_find(const char *name)
 {
+    const struct sim_builtin *stand_in = sim_stand_in_find(name);
+
+    if (stand_in != NULL) {
+        return stand_in;
+    }
     for (size_t i = 0; i < sizeof(builtins) / sizeof(*builtins); i++) {
-        if (is_named(name, builtins[i].name)) {
+        if (sim_builtin_is_named(name, builtins[i].name)) {
             return &builtins[i];
         }
     }

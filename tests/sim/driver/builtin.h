@@ -17,14 +17,19 @@
 
 struct sim_builtin {
     const char *name;
+    /* -1: the code tells, if anything does. */
     int parameter_count;
-    unsigned char sizes[4];
+    unsigned char sizes[SIM_MAX_PARAMETERS];
+    /* See stand_in.h; declare and run are not for these. */
+    bool is_stand_in;
     void (*declare)(struct sim_op *op, const void *const *arguments);
     void (*run)(struct sim_op *op);
 };
 
 /* By plain name or by the mangled name of a C++ function of that name; NULL when unknown. */
 const struct sim_builtin *sim_builtin_find(const char *name);
+/* Is the symbol the name itself, or what C++ makes of it? */
+bool sim_builtin_is_named(const char *symbol, const char *name);
 int sim_builtin_parameters(const struct sim_builtin *builtin,
                            struct sim_parameter parameters[SIM_MAX_PARAMETERS]);
 

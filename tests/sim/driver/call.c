@@ -18,6 +18,7 @@ pthread_mutex_t sim_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static _Thread_local struct sim_call *current_call;
 static _Thread_local bool is_in_host_function;
+static _Thread_local bool is_in_kernel;
 static bool is_forked_child;
 static FILE *trace_file;
 
@@ -165,6 +166,9 @@ CUresult sim_call_begin(struct sim_call *call, struct sim_function *function, co
         struct timespec wait = {(time_t)(slow_us / 1000000), (long)(slow_us % 1000000) * 1000};
         nanosleep(&wait, NULL);
     }
+    if (is_in_kernel) {
+        return CUDA_ERROR_NOT_PERMITTED;
+    }
     if (is_in_host_function && !SIM_DEFECT(host_functions_call_cuda)) {
         return CUDA_ERROR_NOT_PERMITTED;
     }
@@ -202,6 +206,16 @@ const void *sim_call_caller(void)
 const char *sim_call_name(void)
 {
     return current_call != NULL ? current_call->function->name : "control";
+}
+
+void sim_call_set_in_kernel(bool is_inside)
+{
+    is_in_kernel = is_inside;
+}
+
+bool sim_call_is_in_kernel(void)
+{
+    return is_in_kernel;
 }
 
 void sim_call_set_in_host_function(bool is_inside)

@@ -61,6 +61,10 @@ const char *sim_call_name(void);
 /* Marks this thread as inside a host function. */
 void sim_call_set_in_host_function(bool is_inside);
 
+/* The same, for a function that stands in for a kernel and runs with the lock held. */
+void sim_call_set_in_kernel(bool is_inside);
+bool sim_call_is_in_kernel(void);
+
 struct sim_function *sim_function_find(const char *name);
 bool sim_function_is_absent(const struct sim_function *function);
 /* A line of its own in the trace, when there is one. */

@@ -9,19 +9,32 @@
 #include "engine.h"
 #include "sim_written.h"
 #include "space.h"
+#include "stand_in.h"
 #include "stream.h"
 #include "violation.h"
 
 #define CONTROL __attribute__((visibility("default")))
 
+/* A function that stands in for a kernel has the lock already. */
 static void lock(void)
 {
-    pthread_mutex_lock(&sim_mutex);
+    if (!sim_call_is_in_kernel()) {
+        pthread_mutex_lock(&sim_mutex);
+    }
 }
 
 static void unlock(void)
 {
-    pthread_mutex_unlock(&sim_mutex);
+    if (!sim_call_is_in_kernel()) {
+        pthread_mutex_unlock(&sim_mutex);
+    }
+}
+
+CONTROL void simcuda_set_kernel(const struct simcuda_kernel *kernel)
+{
+    lock();
+    sim_stand_in_set(kernel);
+    unlock();
 }
 
 CONTROL uint64_t simcuda_violations(void)

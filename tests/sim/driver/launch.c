@@ -8,6 +8,7 @@
 #include "context.h"
 #include "module.h"
 #include "sim_api.h"
+#include "stand_in.h"
 #include "work.h"
 
 #include <string.h>
@@ -44,6 +45,10 @@ void sim_kernel_reach(const struct sim_kernel_work *work, struct sim_op *op)
     const void *const *arguments = (const void *const *)work->arguments;
 
     if (arguments == NULL || kernel->parameter_count < 0) {
+        return;
+    }
+    if (kernel->builtin != NULL && kernel->builtin->is_stand_in) {
+        sim_stand_in_reach(kernel->builtin, work, op);
         return;
     }
     if (kernel->builtin != NULL) {

@@ -89,7 +89,7 @@ static CUresult get_kernel(struct CUmod_st *module, const char *name,
         kernel->name = strdup(name);
         kernel->module = module;
         kernel->builtin = sim_builtin_find(name);
-        kernel->parameter_count = kernel->builtin != NULL
+        kernel->parameter_count = kernel->builtin != NULL && kernel->builtin->parameter_count >= 0
                                       ? sim_builtin_parameters(kernel->builtin, kernel->parameters)
                                       : sim_image_parameters(&module->image, name,
                                                              kernel->parameters);
