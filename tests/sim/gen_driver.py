@@ -60,10 +60,27 @@ for name, (_, args) in sorted(functions.items()):
     header.append('__attribute__((weak, visibility("hidden"))) CUresult sim_%s(%s);' % (name, args))
 header.append('#endif')
 names = sorted(functions)
+STRUCTS = ('CUipcEventHandle', 'CUipcMemHandle', 'CUmemLocation', 'float')
+
+
+def note(parameters):
+    """Code that tells the trace the arguments, those passed by value as structures left out."""
+    named = [(argument, part.strip()) for argument, part in
+             zip(common.arguments(parameters), parameters.split(','))
+             if part.strip().split(' ')[0] not in STRUCTS or '*' in part]
+    if not named:
+        return ''
+    return ('    if (sim_is_noting) {\n        static const char *const names[] = {%s};\n'
+            '        const uint64_t values[] = {%s};\n        sim_call_arguments(%d, names, values);\n'
+            '    }\n' % (', '.join('"%s"' % argument for argument, _ in named),
+                         ', '.join('(uint64_t)%s' % argument for argument, _ in named),
+                         len(named)))
+
+
 for index, name in enumerate(names):
     args = functions[name][1]
     source.append('__attribute__((visibility("default"))) CUresult %s(%s)' % (name, args))
-    source.append('{\n    struct sim_call call;\n'
+    source.append('{\n    struct sim_call call;\n' + note(args) +
                   '    CUresult status = sim_call_begin(&call, &sim_functions[%d], '
                   '__builtin_return_address(0));\n'
                   '    if (status != CUDA_SUCCESS) {\n'

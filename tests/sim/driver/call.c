@@ -4,6 +4,7 @@
 #include "config.h"
 #include "context.h"
 #include "defect.h"
+#include "space.h"
 #include "violation.h"
 
 #include <fcntl.h>
@@ -20,6 +21,8 @@ static _Thread_local struct sim_call *current_call;
 static _Thread_local bool is_in_host_function;
 static _Thread_local bool is_in_kernel;
 static bool is_forked_child;
+bool sim_is_noting;
+static _Thread_local char noted[512];
 static FILE *trace_file;
 
 static int compare_name(const void *name, const void *row)
@@ -58,7 +61,7 @@ static void each_rule(const char *text, void (*set)(struct sim_function *, const
             char *value = strchr(part, '=');
             if (value != NULL) {
                 *value++ = '\0';
-                set(function, part, strtoull(value, NULL, 0));
+                set(function, part, sim_config_size(value, 0));
             }
         }
     }
@@ -73,6 +76,8 @@ static void set_failure(struct sim_function *function, const char *key, uint64_t
         function->fail_every = value;
     } else if (strcmp(key, "random") == 0) {
         function->fail_random = value;
+    } else if (strcmp(key, "above") == 0) {
+        function->fail_above = value;
     } else if (strcmp(key, "sticky") == 0) {
         function->is_fail_sticky = value != 0;
     } else if (strcmp(key, "code") == 0) {
@@ -102,6 +107,7 @@ void sim_set_failures(const char *text)
         sim_functions[i].fail_at = 0;
         sim_functions[i].fail_every = 0;
         sim_functions[i].fail_random = 0;
+        sim_functions[i].fail_above = 0;
         sim_functions[i].is_fail_sticky = false;
     }
     each_rule(text, set_failure);
@@ -121,9 +127,14 @@ static CUresult injected_failure(const struct sim_function *function, uint64_t c
     bool is_due = (function->fail_at != 0 && count == function->fail_at) ||
                   (function->fail_every != 0 && count % function->fail_every == 0) ||
                   (function->fail_random != 0 && sim_random() % function->fail_random == 0);
-    struct CUctx_st *context = is_due ? sim_context_current() : NULL;
+    struct CUctx_st *context = sim_context_current();
 
-    if (context != NULL && function->is_fail_sticky) {
+    if (context != NULL && function->fail_above != 0) {
+        is_due |= sim_space_total_bytes(context->device) - sim_space_free_bytes(context->device) >=
+                  function->fail_above;
+    }
+
+    if (is_due && context != NULL && function->is_fail_sticky) {
         context->sticky = function->fail_code;
     }
     return is_due ? function->fail_code : CUDA_SUCCESS;
@@ -132,7 +143,7 @@ static CUresult injected_failure(const struct sim_function *function, uint64_t c
 static void trace(const struct sim_call *call, CUresult result)
 {
     if (trace_file != NULL) {
-        fprintf(trace_file, "%s %d\n", call->function->name, (int)result);
+        fprintf(trace_file, "%s %d%s\n", call->function->name, (int)result, noted);
         fflush(trace_file);
     }
 }
@@ -146,6 +157,16 @@ void sim_call_note(const char *format, ...)
         vfprintf(trace_file, format, arguments);
         va_end(arguments);
         fflush(trace_file);
+    }
+}
+
+void sim_call_arguments(unsigned count, const char *const *names, const uint64_t *values)
+{
+    size_t length = 0;
+
+    for (unsigned i = 0; i < count && length < sizeof(noted); i++) {
+        length += (size_t)snprintf(noted + length, sizeof(noted) - length, " %s=0x%llx", names[i],
+                                   (unsigned long long)values[i]);
     }
 }
 
@@ -289,6 +310,7 @@ __attribute__((constructor)) static void start(void)
     sim_set_slow(sim_config.slow);
     if (sim_config.trace_path != NULL) {
         trace_file = open_output(sim_config.trace_path);
+        sim_is_noting = sim_config.is_tracing_arguments;
     }
     pthread_atfork(NULL, NULL, after_fork_in_child);
 }

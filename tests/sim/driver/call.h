@@ -24,6 +24,7 @@ struct sim_function {
     uint64_t fail_at;
     uint64_t fail_every;
     uint64_t fail_random;
+    uint64_t fail_above;
     bool is_fail_sticky;
     CUresult fail_code;
     uint64_t slow_us;
@@ -51,6 +52,9 @@ extern pthread_mutex_t sim_mutex;
 
 /* A result other than success ends the call with that result. */
 CUresult sim_call_begin(struct sim_call *call, struct sim_function *function, const void *caller);
+/* The arguments of the call that is about to begin, for the trace. */
+extern bool sim_is_noting;
+void sim_call_arguments(unsigned count, const char *const *names, const uint64_t *values);
 CUresult sim_call_end(struct sim_call *call, CUresult result);
 CUresult sim_call_unwritten(struct sim_call *call);
 
@@ -69,7 +73,8 @@ struct sim_function *sim_function_find(const char *name);
 bool sim_function_is_absent(const struct sim_function *function);
 /* A line of its own in the trace, when there is one. */
 void sim_call_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* "name:n=3:code=2,name:every=7,name:random=9:sticky=1"; NULL or "" takes all rules back. */
+/* "name:n=3:code=2,name:every=7,name:random=9:sticky=1,name:above=1G"; NULL or "" takes all rules
+ * back. */
 void sim_set_failures(const char *text);
 void sim_set_slow(const char *text);
 

@@ -77,5 +77,6 @@ void sim_config_read(void)
     sim_config.fail = getenv("SIMCUDA_FAIL");
     sim_config.slow = getenv("SIMCUDA_SLOW");
     sim_config.log_path = getenv("SIMCUDA_LOG");
+    sim_config.is_tracing_arguments = number("SIMCUDA_TRACE_ARGUMENTS", 0) != 0;
     sim_config.trace_path = getenv("SIMCUDA_TRACE");
 }

@@ -27,6 +27,7 @@ struct sim_config {
     bool is_args_checked;
     bool is_poisoning;
     bool is_recording;
+    bool is_tracing_arguments;
     const char *without;
     const char *fail;
     const char *slow;

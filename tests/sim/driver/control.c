@@ -120,7 +120,7 @@ CONTROL void simcuda_set_virtual(bool is_virtual)
 CONTROL void simcuda_set_seed(uint64_t seed)
 {
     lock();
-    sim_config.seed = seed;
+    sim_seed(seed);
     unlock();
 }
 

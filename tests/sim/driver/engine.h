@@ -136,6 +136,8 @@ void sim_set_virtual(bool is_virtual);
 void sim_advance_all(void);
 unsigned sim_pending(void);
 uint64_t sim_now_ns(void);
+/* The same seed gives the same numbers from then on. */
+void sim_seed(uint64_t seed);
 uint64_t sim_random(void);
 
 #endif

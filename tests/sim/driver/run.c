@@ -47,12 +47,18 @@ uint64_t sim_now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+static uint64_t random_state;
+
+void sim_seed(uint64_t seed)
+{
+    sim_config.seed = seed;
+    random_state = 0;
+}
+
 uint64_t sim_random(void)
 {
-    static uint64_t state;
-
-    state += 0x9e3779b97f4a7c15u + sim_config.seed;
-    uint64_t value = state;
+    random_state += 0x9e3779b97f4a7c15u + sim_config.seed;
+    uint64_t value = random_state;
     value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
     value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
     return value ^ (value >> 31);

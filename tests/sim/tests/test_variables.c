@@ -89,16 +89,17 @@ static void call_something(void)
     CHECK_EQ(cudaFree((char *)p + 512), cudaErrorInvalidValue);
 }
 
-static void a_trace_has_every_call(void)
+/* Lines of the trace of that case, with one more variable set. */
+static int count_lines(const char *variable, const char *start)
 {
     char path[64];
-    char line[256];
+    char line[1024];
     int status;
-    int has_alloc = 0;
-    int has_free = 0;
+    int count = 0;
 
     snprintf(path, sizeof(path), "/tmp/simcuda-trace-%d", (int)getpid());
     setenv("SIMCUDA_TRACE", path, 1);
+    setenv(variable, "1", 1);
     pid_t child = fork();
     if (child == 0) {
         dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO);
@@ -110,13 +111,24 @@ static void a_trace_has_every_call(void)
     FILE *trace = fopen(path, "r");
     CHECK(trace != NULL);
     while (fgets(line, sizeof(line), trace) != NULL) {
-        has_alloc += strcmp(line, "cuMemAlloc_v2 0\n") == 0;
-        has_free += strcmp(line, "cuMemFree_v2 1\n") == 0;
+        count += strncmp(line, start, strlen(start)) == 0;
     }
     fclose(trace);
     unlink(path);
-    CHECK_EQ(has_alloc, 1);
-    CHECK_EQ(has_free, 1);
+    return count;
+}
+
+static void a_trace_has_every_call(void)
+{
+    CHECK_EQ(count_lines("SIMCUDA_NOTHING", "cuMemAlloc_v2 0\n"), 1);
+    CHECK_EQ(count_lines("SIMCUDA_NOTHING", "cuMemFree_v2 1\n"), 1);
+}
+
+static void a_trace_may_have_arguments(void)
+{
+    CHECK_EQ(count_lines("SIMCUDA_TRACE_ARGUMENTS", "cuMemAlloc_v2 0 dptr=0x"), 1);
+    CHECK_EQ(count_lines("SIMCUDA_TRACE_ARGUMENTS", "cuMemFree_v2 1 dptr=0x"), 1);
+    CHECK_EQ(count_lines("SIMCUDA_TRACE_ARGUMENTS", "cuDevicePrimaryCtxRetain 0 pctx=0x"), 1);
 }
 
 static const struct check_case cases[] = {
@@ -127,6 +139,7 @@ static const struct check_case cases[] = {
     {"pages_are_given_back", pages_are_given_back, "SIMCUDA_KEEP=4M", 0},
     {"call_something", call_something, NULL, 0},
     {"a_trace_has_every_call", a_trace_has_every_call, NULL, 0},
+    {"a_trace_may_have_arguments", a_trace_may_have_arguments, NULL, 0},
 };
 
 CHECK_MAIN(cases)
