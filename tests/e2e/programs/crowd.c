@@ -4,6 +4,7 @@
 #include <cuda.h>
 
 #include "program.h"
+#include "support/sim_kernels.h"
 
 #define GIB ((size_t)1 << 30)
 
@@ -100,6 +101,7 @@ static void small(void)
     MUST((cudaError_t)cuGraphAddEmptyNode(&node, graph, NULL, 0));
     show("cuGraphInstantiateWithFlags", (int)cuGraphInstantiateWithFlags(&exec, graph, 0));
     show("cuGraphLaunch", (int)cuGraphLaunch(exec, stream));
+    show("cuLaunchKernel", (int)sim_launch(sim_kernel_unknown, NULL, NULL));
     show("cuStreamSynchronize", (int)cuStreamSynchronize(stream));
 }
 
@@ -111,6 +113,22 @@ static void pinned(void)
     show("cudaHostAlloc", (int)cudaHostAlloc(&b, 2 << 20, cudaHostAllocMapped));
     show("cudaHostRegister", (int)cudaHostRegister(own, sizeof(own), 0));
     show("cudaFreeHost", (int)cudaFreeHost(a));
+}
+
+static void capture(void)
+{
+    cudaStream_t stream;
+    cudaGraph_t graph = NULL;
+    void *p = NULL, *q = NULL;
+    MUST(cudaMalloc(&q, 4096));
+    MUST(cudaStreamCreate(&stream));
+    show("begin", (int)cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+    show("cudaMemsetAsync", (int)cudaMemsetAsync(q, 0, 4096, stream));
+    show("cudaMallocManaged", (int)cudaMallocManaged(&p, 17 * GIB, cudaMemAttachGlobal));
+    show("end", (int)cudaStreamEndCapture(stream, &graph));
+    show("cudaGraphDestroy", (int)cudaGraphDestroy(graph));
+    MUST(cudaStreamDestroy(stream));
+    MUST(cudaFree(q));
 }
 
 /* A bit of everything, all of it live at the end. */
@@ -142,7 +160,7 @@ static const struct {
     void (*run)(void);
 } ways[] = {{"pitch", pitch},     {"volume", volume},     {"managed", managed}, {"array", array},
             {"array3d", array3d}, {"physical", physical}, {"pool", pool},       {"small", small},
-            {"pinned", pinned},   {"keep", keep}};
+            {"pinned", pinned},   {"capture", capture},   {"keep", keep}};
 
 int main(int argc, char **argv)
 {

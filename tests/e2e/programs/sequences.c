@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Random sequences of calls of the memory API, right and wrong ones: `sequences FIRST COUNT
- * [plain]` (plain: without captures) plays the sequences FIRST .. FIRST + COUNT - 1, each of a seed of its own, and prints
- * what every call returned, with the runtime's last error behind it. A call that is natively
- * undefined (use after free, a handle that is gone) is never made. What is chosen depends on the
- * seed alone, what is done with a choice on the codes that were returned. */
+ * [plain|timed]` (plain: without captures; timed: without questions whose answer is up to time)
+ * plays the sequences FIRST .. FIRST + COUNT - 1, each of a seed of its own, and prints what every
+ * call returned, with the runtime's last error behind it. A call that is natively undefined (use
+ * after free, a handle that is gone) is never made. What is chosen depends on the seed alone, what
+ * is done with a choice on the codes that were returned. */
 #include "program.h"
 
 enum { SLOTS = 12, STREAMS = 3, STEPS_MAX = 60, DEVICES_MAX = 2 };
@@ -15,8 +16,8 @@ static struct slot {
     int device;
     void *ptr;
     size_t bytes;
-    int is_captured; /* used by a capture that goes on */
-    int value;       /* of every byte, -1 = unknown */
+    int is_captured;     /* used by a capture that goes on */
+    int value;           /* of every byte, -1 = unknown */
     cudaStream_t stream; /* the one it is used on, NULL = none yet */
 } slots[SLOTS];
 
@@ -26,7 +27,7 @@ static struct stream {
 } streams[STREAMS];
 
 static uint64_t state;
-static int device_count, sequence, step, has_captures;
+static int device_count, sequence, step, has_captures, has_queries;
 
 static uint64_t draw(void)
 {
@@ -187,7 +188,11 @@ static void step_stream(struct stream *stream, uint64_t random)
 {
     switch (random % 4) {
     case 0: say("streamSynchronize", cudaStreamSynchronize(stream->handle)); break;
-    case 1: say("streamQuery", cudaStreamQuery(stream->handle)); break;
+    case 1:
+        if (has_queries) {
+            say("streamQuery", cudaStreamQuery(stream->handle));
+        }
+        break;
     case 2: say("deviceSynchronize", cudaDeviceSynchronize()); break;
     case 3:
         say("streamSynchronize(0)",
@@ -326,6 +331,7 @@ static void end_sequence(void)
 int main(int argc, char **argv)
 {
     int first = argc > 1 ? atoi(argv[1]) : 1, count = argc > 2 ? atoi(argv[2]) : 10;
+    has_queries = argc <= 3 || strcmp(argv[3], "timed") != 0;
     MUST(cudaGetDeviceCount(&device_count));
     device_count = device_count > DEVICES_MAX ? DEVICES_MAX : device_count;
     for (sequence = first; sequence < first + count; sequence++) {
