@@ -4,22 +4,29 @@ import argparse
 import os
 import sys
 
-from . import (place, verb_check, verb_compare, verb_dump, verb_leaks, verb_memory, verb_report,
-               verb_run, verb_segments, verb_show, verb_stats, verb_trace)
+from . import (place, verb_check, verb_compare, verb_dump, verb_export, verb_flamegraph,
+               verb_leaks, verb_memory, verb_merge, verb_report, verb_reset_peak, verb_run,
+               verb_segments, verb_show, verb_stats, verb_symbolize, verb_trace, verb_trim)
 from .failure import BAD_INPUT, FINE, Failure
 
 VERBS = {
     'run': verb_run,
     'check': verb_check,
     'dump': verb_dump,
+    'trim': verb_trim,
+    'reset-peak': verb_reset_peak,
     'show': verb_show,
     'stats': verb_stats,
     'trace': verb_trace,
     'segments': verb_segments,
     'memory': verb_memory,
+    'flamegraph': verb_flamegraph,
     'compare': verb_compare,
     'leaks': verb_leaks,
     'report': verb_report,
+    'symbolize': verb_symbolize,
+    'merge': verb_merge,
+    'export': verb_export,
 }
 
 

@@ -17,15 +17,20 @@ HEAD = 64                    # bytes by which the kind of a file is told
 MUCH_JSON = 100 * 1000000
 
 
+EMPTY_MARK = {'action': 'snapshot', 'addr': 0, 'size': 0, 'stream': 0, 'time_us': 0,
+              'compile_context': 'N/A', 'user_metadata': '', 'pool_id': (0, 0)}
+
+
 class Snapshot:
     """The parts of one file. Lists hold dicts only; the keys of those may be missing or odd."""
 
-    def __init__(self, path, segments, traces, settings, own, annotations=()):
+    def __init__(self, path, segments, traces, settings, own, raw=None):
         self.path = path
+        self._raw = {} if raw is None else raw
         self.segments = segments
         self.traces = traces           # one list of entries per device
         self.settings = settings
-        self.annotations = annotations
+        self.annotations = record_list(self._raw, 'external_annotations')
         self.own = own or {}           # the `cca` section
         self.is_ours = own is not None
         self.stacks = StackTable()
@@ -39,6 +44,24 @@ class Snapshot:
                 self, device, integer(peak, 'time_us'),
                 integer(stats, 'allocated_bytes.all.peak', None))
         return self._histories[device]
+
+    def data(self):
+        """The whole file as plain data, pool ids as the pairs that PyTorch has. Each device has
+        an event or a segment, without which its viewer does not open the file."""
+        data = dict(self._raw, segments=self.segments, device_traces=self.traces,
+                    allocator_settings=self.settings,
+                    external_annotations=self._raw.get('external_annotations') or [])
+        busy = {integer(segment, 'device') for segment in self.segments}
+        traces = data['device_traces'] = list(self.traces)
+        traces += [[] for _ in range(max(busy, default=-1) + 1 - len(traces))]
+        for device, trace in enumerate(traces):
+            if not trace and device not in busy:
+                traces[device] = [dict(EMPTY_MARK, time_us=integer(self.own, 'dump_time_us'))]
+        for key, records in (('segment_pool_id', [self.segments]), ('pool_id', self.traces)):
+            for record in (one for rows in records for one in rows):
+                if isinstance(record.get(key), list):
+                    record[key] = tuple(record[key])
+        return data
 
     def own_row(self, key, device):
         """The dict of a device in one of the lists of the `cca` section, or an empty one."""
@@ -145,7 +168,7 @@ def from_data(path, data):
     traces = [dicts(trace, 'device_traces[%d]' % index) for index, trace in enumerate(traces or [])]
     settings = data.get('allocator_settings')
     return Snapshot(path, segments, traces, settings if isinstance(settings, dict) else {}, own,
-                    record_list(data, 'external_annotations'))
+                    data)
 
 
 def dicts(value, name):

@@ -8,8 +8,8 @@ import unittest
 
 from support import ROOT, SCRIPTS, TOOL, FolderTest, clean_environment, run_tool
 
-VERBS = ('run', 'check', 'dump', 'show', 'stats', 'trace', 'segments', 'memory', 'compare', 'leaks',
-         'report')
+VERBS = ('run', 'check', 'dump', 'trim', 'reset-peak', 'show', 'stats', 'trace', 'segments',
+         'memory', 'flamegraph', 'compare', 'leaks', 'report', 'symbolize', 'merge', 'export')
 
 
 class Start(FolderTest):

@@ -7,6 +7,9 @@ import unittest
 from support import GOLDEN, FolderTest, call_tool, golden_data
 
 READERS = ('show', 'stats', 'trace', 'segments', 'memory', 'leaks')
+# The same with what they need besides a file; these have no --json or write elsewhere.
+OTHERS = (('flamegraph',), ('merge',), ('export', '--to', 'json'), ('report', '-o', '-'),
+          ('symbolize', '-o', '-'), ('compare', os.path.join(GOLDEN, 'normal.json')))
 MIB = 1 << 20
 
 
@@ -35,10 +38,10 @@ class Common(FolderTest):
         newer = golden_data('normal')
         newer['cca']['version'] = '99.0.0'
         newer = self.write('newer.json', json.dumps(newer))
-        for verb in READERS:
+        for words in [(verb,) for verb in READERS] + list(OTHERS):
             for path in (sparse, cut, empty, missing, forbidden, newer):
-                with self.subTest(verb=verb, path=path):
-                    status, out, err = call_tool(verb, path)
+                with self.subTest(verb=words[0], path=path):
+                    status, out, err = call_tool(*words, path)
                     self.assertEqual((status, out), (2, ''))
                     self.one_line(err, 'cca: ' + path)
 
@@ -146,6 +149,48 @@ class Compare(FolderTest):
         self.assertEqual(status, 0)
         self.assertIn('two processes', out)
         self.assertNotIn('segments new', out)
+
+
+class Merge(FolderTest):
+    def ranks(self, count, odd=None):
+        paths = []
+        for rank in range(count):
+            data = golden_data('growing' if rank == odd else 'crumbs')
+            data['cca'].update(rank=rank, pid=100 + rank)
+            paths.append(self.write('rank%d.json' % rank, json.dumps(data)))
+        return paths
+
+    def test_table_sums_and_stacks(self):
+        _, out, _ = call_tool('merge', '--json', *reversed(self.ranks(4)))
+        data = json.loads(out)
+        self.assertEqual([row['rank'] for row in data['ranks']], [0, 1, 2, 3])
+        self.assertEqual(data['sums']['live'], 4 * 54 * MIB)
+        self.assertEqual(data['outliers'], [])
+        self.assertEqual(data['stacks'][0]['now_bytes'], 4 * 54 * MIB)
+        self.assertEqual(data['stacks'][0]['by_rank']['rank 2'], 54 * MIB)
+
+    def test_the_odd_one_is_named(self):
+        paths = self.ranks(6, odd=4)
+        _, out, _ = call_tool('merge', '--json', *paths)
+        data = json.loads(out)
+        self.assertEqual({row['label'] for row in data['outliers']}, {'rank 4'})
+        self.assertIn('live', {row['figure'] for row in data['outliers']})
+        _, text, _ = call_tool('merge', *paths)
+        self.assertIn('rank 4, device 0: live 0 B, the median is 54.0 MiB', text)
+
+    def test_same_process_twice_is_told_apart_and_bad_file_is_named(self):
+        path = golden('crumbs')
+        _, out, _ = call_tool('merge', '--json', path, path)
+        self.assertEqual(len({row['label'] for row in json.loads(out)['ranks']}), 2)
+        status, out, err = call_tool('merge', path, self.write('bad', 'x'))
+        self.assertEqual((status, out), (2, ''))
+        self.one_line(err, 'cca: ' + self.path('bad'))
+
+    def test_output_file(self):
+        status, out, _ = call_tool('merge', '-o', self.path('t'), golden('crumbs'))
+        self.assertEqual((status, out), (0, ''))
+        with open(self.path('t')) as stream:
+            self.assertIn('54.0 MiB', stream.read())
 
 
 class Hints(FolderTest):

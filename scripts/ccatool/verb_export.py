@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+"""cca export: the snapshot in other forms."""
+import json
+
+from . import options
+from .chrome_trace import chrome_trace
+from .failure import FINE
+from .pickle_writer import dumps
+from .prometheus import metrics
+from .text import progress
+from .uses import MOMENTS, uses_by_stack
+from .verb_memory import collapsed
+
+HELP = 'the snapshot as chrome-trace, json, pickle, prometheus or collapsed stacks'
+USAGE = '--to FORM [--at now|peak|churn] [-o OUT] FILE'
+DESCRIPTION = '''Writes a snapshot in another form, to standard output or to OUT:
+
+  chrome-trace  for Perfetto (ui.perfetto.dev) and chrome://tracing
+  json, pickle  the same snapshot; PyTorch's viewer and scripts read the pickle
+  prometheus    statistics and counters in Prometheus' text format
+  collapsed     bytes by call stack, for flame graph scripts'''
+TAKES_COMMAND = False
+VALUE_OPTIONS = ()
+
+
+def add_arguments(parser):
+    parser.add_argument('--to', required=True, choices=sorted(FORMS), metavar='FORM',
+                        help='one of ' + ', '.join(sorted(FORMS)))
+    parser.add_argument('--at', choices=MOMENTS, default='now',
+                        help='collapsed: which moment (default: now)')
+    options.add_output(parser)
+    options.add_file(parser)
+
+
+def main(args):
+    snapshot = options.load(args.file)
+    with progress('writing'):
+        data = FORMS[args.to](snapshot, args)
+        options.write_output(args.output, data)
+    return FINE
+
+
+def to_json(snapshot, args):
+    return json.dumps(snapshot.data(), separators=(',', ':')) + '\n'
+
+
+def to_pickle(snapshot, args):
+    return dumps(snapshot.data())
+
+
+def to_chrome_trace(snapshot, args):
+    return json.dumps(chrome_trace(snapshot), separators=(',', ':')) + '\n'
+
+
+def to_prometheus(snapshot, args):
+    return metrics(snapshot)
+
+
+def to_collapsed(snapshot, args):
+    return collapsed([use for use in uses_by_stack(snapshot) if use.bytes_at(args.at)], args.at)
+
+
+FORMS = {'chrome-trace': to_chrome_trace, 'json': to_json, 'pickle': to_pickle,
+         'prometheus': to_prometheus, 'collapsed': to_collapsed}
