@@ -10,9 +10,9 @@ import sys
 import unittest
 import xml.etree.ElementTree
 
-from support import GOLDEN, SCRIPTS, FolderTest, call_tool, golden_data, golden_names
+from support import GOLDEN, ROOT, SCRIPTS, FolderTest, call_tool, golden_data, golden_names
 
-from ccatool import pickle_writer, snapshot
+from ccatool import pickle_writer, prometheus, snapshot
 
 import check_pickle
 
@@ -140,9 +140,17 @@ class Prometheus(FolderTest):
 
     def test_values(self):
         text = self.text('leaky')
-        self.assertIn('cca_allocated_bytes{host="node7",device="0",pool="all"} 196608\n', text)
-        self.assertIn('cca_allocs_total{host="node7",device="0"} 30\n', text)
-        self.assertIn('cca_ooms_total{host="node7",device="0"} 0\n', text)
+        self.assertIn('cca_allocated_bytes{device="0",host="node7",pool="all"} 196608\n', text)
+        self.assertIn('cca_requests_total{device="0",host="node7"} 30\n', text)
+        self.assertIn('cca_ooms_total{device="0",host="node7"} 0\n', text)
+
+    def test_names_and_kinds_are_those_of_the_library(self):
+        with open(os.path.join(ROOT, 'src', 'process', 'metrics.c')) as stream:
+            source = re.sub(r'"\s*\n\s*"', '', stream.read())
+        rows = re.findall(r'\bROW\(\s*"(\w+)",\s*"(\w+)",\s*\w+,\s*\w+,\s*"([^"]*)"', source)
+        self.assertEqual(rows, [(row[0], row[1], row[4]) for row in prometheus.POOL_METRICS])
+        rows = re.findall(r'\b(?:STAT|COUNT|TIME)\(\s*"(\w+)",\s*\w+,\s*"([^"]*)"', source)
+        self.assertEqual(rows, [(row[0], row[3]) for row in prometheus.DEVICE_METRICS])
 
     @unittest.skipUnless(shutil.which('promtool'), 'promtool is not installed')
     def test_promtool_accepts_it(self):
