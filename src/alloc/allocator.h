@@ -261,8 +261,10 @@ int cca_allocator_pool_sums(struct cca_allocator *allocator, struct cca_heap *he
                             struct cca_pool_stats *stats_out) CCA_MUST_CHECK;
 size_t cca_allocator_largest_free(struct cca_allocator *allocator, struct cca_heap *heap);
 
-/* The settings as they are now. `out` is large: not on a small stack. */
-void cca_allocator_copy_settings(struct cca_allocator *allocator, struct cca_config *out);
+/* The settings as they are now. False: the lock could not be had in `wait_ms`, as where a thread
+ * died under it. `out` is large: not on a small stack. */
+bool cca_allocator_copy_settings(struct cca_allocator *allocator, unsigned wait_ms,
+                                 struct cca_config *out) CCA_MUST_CHECK;
 
 /* Told of every event of every device, those that come later included; under the heap lock, see
  * observe/observer.h. -ENOSPC. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "alloc/allocator_internal.h"
+#include "base/clock.h"
 #include "alloc/ladder.h"
 #include "alloc/verify.h"
 #include "config/conf.h"
@@ -82,11 +83,18 @@ static void unlock_heaps(struct cca_allocator *allocator)
     }
 }
 
-void cca_allocator_copy_settings(struct cca_allocator *allocator, struct cca_config *out)
+bool cca_allocator_copy_settings(struct cca_allocator *allocator, unsigned wait_ms,
+                                 struct cca_config *out)
 {
-    cca_lock_take(&allocator->lock);
+    for (unsigned waited = 0; !cca_lock_try(&allocator->lock); waited++) {
+        if (waited == wait_ms) {
+            return false;
+        }
+        cca_clock_sleep_us(1000);
+    }
     *out = allocator->settings;
     cca_lock_drop(&allocator->lock);
+    return true;
 }
 
 int cca_allocator_set_conf(struct cca_allocator *allocator, const char *text,

@@ -303,9 +303,18 @@ static void copy_setting(void *user, const char *name, const char *value)
     }
 }
 
-static int copy_settings(struct cca_model *model, const struct cca_config *config)
+/* As they are now: the program may have changed them since the start. */
+static int copy_settings(struct cca_model *model, const struct capture *capture,
+                         const struct cca_config *at_start)
 {
     struct setting_copy copy = {.model = model};
+    struct cca_config *config = cca_model_array(model, 1, sizeof(*config));
+    if (config == NULL) {
+        return -ENOMEM;
+    }
+    if (!cca_allocator_copy_settings(capture->allocator, capture->options->lock_ms, config)) {
+        *config = *at_start;
+    }
     cca_config_each(config, count_setting, &copy.capacity);
     model->settings = cca_model_array(model, copy.capacity, sizeof(*model->settings));
     if (model->settings == NULL) {
@@ -316,9 +325,10 @@ static int copy_settings(struct cca_model *model, const struct cca_config *confi
         .conf_text = config->conf,
         .max_split_size = config->max_split_size == CCA_NO_LIMIT ? -1
                                                                  : (int64_t)config->max_split_size,
+        .garbage_collection_threshold = config->garbage_collection_threshold,
+        .graph_capture_record_stream_reuse = config->graph_capture_reuse,
         .release_lock_on_cudamalloc = true,
         .pinned_num_register_threads = 1,
-        .garbage_collection_threshold = config->garbage_collection_threshold,
         .trace_alloc_max_entries = model->allocator_settings.trace_alloc_max_entries,
     };
     for (size_t i = 0; i < CCA_MODEL_DIVISIONS; i++) {
@@ -333,7 +343,7 @@ int cca_capture_model(struct cca_model *model, struct cca_allocator *allocator,
     struct capture capture = {.allocator = allocator, .options = options};
     int rc = copy_state(model, &capture);
     if (rc == 0) {
-        rc = copy_settings(model, config);
+        rc = copy_settings(model, &capture, config);
     }
     if (rc != 0) {
         cca_model_fini(model);
