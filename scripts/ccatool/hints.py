@@ -2,7 +2,7 @@
 """What a snapshot suggests doing: a finding, the option to set, and the evidence; gravest first."""
 from . import stacks, variables
 from .fragments import CRUMBS
-from .records import integer
+from .records import integer, string
 from .text import clean, counted, duration, number, percent, size
 
 MOST_HINTS = 3
@@ -40,7 +40,7 @@ def hints(snapshot, summaries):
     found = []
     is_several = sum(1 for summary in summaries if not summary.is_unused) > 1
     for summary in summaries:
-        for rule in (out_of_memory, fragmented, growing, hoarding, few_hits):
+        for rule in (out_of_memory, fragmented, growing, hoarding, few_hits, uncached):
             hint = rule(snapshot, summary)
             if hint:
                 if is_several:
@@ -81,6 +81,12 @@ def out_of_memory(snapshot, summary):
             times + ',', size(integer(last[0], 'size')), size(integer(last[0], 'device_free'))))
     else:
         parts.append(times)
+    row = snapshot.own.get('oom')
+    if isinstance(row, dict) and integer(row, 'device', -1) == summary.device:
+        if integer(row, 'limit'):
+            parts.append('the limit is %s' % size(row['limit']))
+        if string(row, 'advice'):
+            return Hint(0, 'out of memory', '; '.join(parts + [clean(row['advice'])]))
     if summary.cached:
         parts.append('now %s cached, the largest free block %s' % (
             size(summary.cached), size(summary.fragments.largest)))
@@ -167,11 +173,20 @@ def few_hits(snapshot, summary):
         return None
     option = effect = ''
     if setting(snapshot, 'CCA_MODE') == 'count':
-        option, effect = 'CCA_MODE=cache', 'which serves them'
-    elif setting(snapshot, 'CCA_CACHE_LIMIT') not in ('', 'unlimited'):
+        return None
+    if setting(snapshot, 'CCA_CACHE_LIMIT') not in ('', 'unlimited'):
         option, effect = 'CCA_CACHE_LIMIT=unlimited', 'or a higher limit'
     return Hint(5, 'few hits', '%s of %s allocations went to the driver' % (
         number(summary.allocs - summary.hits), number(summary.allocs)), option, effect)
+
+
+def uncached(snapshot, summary):
+    """Count mode: whether caching would help."""
+    allocs, hits = (integer(summary.estimate, key) for key in ('allocs', 'hits'))
+    if not allocs or hits < FEW_HITS * allocs:
+        return None
+    return Hint(5, 'not cached', 'with caching %s of %s allocations would need no driver call' % (
+        number(hits), number(allocs)), 'CCA_MODE=cache', 'which serves them')
 
 
 def leaked(snapshot, summaries):

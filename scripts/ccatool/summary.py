@@ -35,6 +35,7 @@ class DeviceSummary:
         self.events = 0
         self.is_partial = False
         self.lost_entries = None
+        self.estimate = {}              # count mode: what caching would have come to
 
     @property
     def cached(self):
@@ -77,6 +78,7 @@ def summaries(snapshot):
             from_counters(summary, counters)
         summary.fragments = Fragments(snapshot, device)
         summary.growth = find_growth(snapshot, device)
+        summary.estimate = snapshot.own_row('estimate', device)
         found.append(summary)
     for row in record_list(snapshot.own, 'devices'):
         for summary in found:

@@ -4,17 +4,17 @@ import json
 import sys
 
 from . import options, stacks
-from .failure import FINDING, FINE
+from .failure import FINDING, FINE, Failure
 from .records import integer
 from .text import Style, clean, counted, duration, size
 from .uses import frames_data, uses_by_stack
 
 HELP = 'blocks that were not freed, by call stack, with their age'
-USAGE = '[--since SECONDS] [-d N] [-n N] [--json] FILE'
+USAGE = '[--since SECONDS | --since-mark] [-d N] [-n N] [--json] FILE'
 DESCRIPTION = '''Lists the blocks that were live when the snapshot was written. In a snapshot that
 was written at exit these are leaks; in any other they are what the program holds, and the age tells
 what is old. --since leaves out what was allocated within the first SECONDS of the program: weights
-and buffers that are meant to stay.
+and buffers that are meant to stay. --since-mark does so up to the program's last cca_mark().
 
 Exit status: 0 nothing is left, or the program was still running; 1 leaks; 2 bad usage or input.'''
 TAKES_COMMAND = False
@@ -24,6 +24,8 @@ VALUE_OPTIONS = ()
 def add_arguments(parser):
     parser.add_argument('--since', type=float, metavar='SECONDS', default=None,
                         help='only blocks allocated later than that after the start')
+    parser.add_argument('--since-mark', action='store_true',
+                        help='only blocks allocated after the last cca_mark()')
     options.add_device(parser)
     options.add_top(parser, 20, 'stacks')
     options.add_json(parser)
@@ -37,6 +39,10 @@ def main(args):
     is_exit = own.get('cause') == 'exit'
     if args.since is not None:
         keep_late_blocks(snapshot, integer(own, 'start_time_us') + int(args.since * 1e6))
+    elif args.since_mark:
+        if integer(own, 'mark_time_us') <= 0:
+            raise Failure('%s: no mark in it' % clean(snapshot.path))
+        keep_late_blocks(snapshot, own['mark_time_us'])
     uses = [use for use in uses_by_stack(snapshot, devices) if use.now_blocks]
     uses.sort(key=lambda use: (-use.now_bytes, use.frames))
     end_us = integer(own, 'dump_time_us')

@@ -148,15 +148,19 @@ def device_lines(device, style):
     row('reserved', size(device.reserved), peak_of(device.reserved_peak), reserved_remark(device))
     if device.unmanaged:
         row('unmanaged', size(device.unmanaged), '', 'of this program, by calls that are not cached')
-    if device.other is not None and device.total:
+    if device.other and device.total:
         row('other', size(device.other), '', 'of the %s on the device, not ours' % size(
             device.total))
     row('growth', *growth_parts(device))
     if device.fragments.free:
         row('fragments', '%.2f' % device.fragments.score, '', fragment_remark(device.fragments))
-    if device.allocs:
+    if device.estimate:
+        row('not cached', number(integer(device.estimate, 'allocs')), '', 'allocations, all by the '
+            'driver: the mode was count')
+        row('with caching', *estimate_parts(device.estimate))
+    elif device.allocs:
         row('hit rate', percent(device.hits, device.allocs), '', hit_remark(device))
-    if device.driver_allocs is not None:
+    if device.driver_allocs is not None and not device.estimate:
         row('driver', number(device.driver_allocs), '', driver_remark(device))
     trouble = '%s, %s' % (counted(device.retries, 'retry').replace('retrys', 'retries'),
                           counted(device.ooms, 'OOM'))
@@ -206,6 +210,17 @@ def hit_remark(device):
     text = '%s of %s needed no driver call' % (
         number(device.hits), counted(device.allocs, 'allocation'))
     return text + ' (in the trace)' if device.hits_are_from_trace else text
+
+
+def estimate_parts(estimate):
+    """(rate, peak of reserved memory, remark): what the cache would have done, by estimate."""
+    hits, allocs = integer(estimate, 'hits'), integer(estimate, 'allocs')
+    frees = integer(estimate, 'frees') - integer(estimate, 'driver_frees')
+    saved_us = sum(integer(estimate, key) * part // max(1, whole) for key, part, whole in (
+        ('alloc_time_us', hits, allocs), ('free_time_us', frees, integer(estimate, 'frees'))))
+    return (percent(hits, allocs), size(integer(estimate, 'reserved_peak')),
+            'hits, reserved; %s saved, about %s' % (
+                counted(hits + max(0, frees), 'driver call'), duration(saved_us)))
 
 
 def driver_remark(device):
@@ -315,5 +330,5 @@ def device_data(device):
         'retries': device.retries, 'ooms': device.ooms, 'events': device.events,
         'lost_entries': device.lost_entries, 'partial': device.is_partial,
         'device_total_bytes': device.total, 'device_other_bytes': device.other,
-        'unmanaged_bytes': device.unmanaged,
+        'unmanaged_bytes': device.unmanaged, 'estimate': device.estimate or None,
     }

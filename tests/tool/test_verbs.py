@@ -122,6 +122,20 @@ class Leaks(FolderTest):
         self.assertEqual((json.loads(out)['blocks'], json.loads(out)['bytes']), (3, 192 << 10))
 
 
+    def test_since_the_last_mark(self):
+        data = golden_data('leaky')
+        times = sorted(block['alloc_time_us'] for segment in data['segments']
+                       for block in segment['blocks'] if block['state'] == 'active_allocated')
+        data['cca']['mark_time_us'] = times[1]
+        path = self.write('a.json', json.dumps(data))
+        _, out, _ = call_tool('leaks', '--json', '--since-mark', path)
+        self.assertEqual(json.loads(out)['blocks'], 2)
+        data['cca']['mark_time_us'] = 0
+        status, _, err = call_tool('leaks', '--since-mark', self.write('a.json', json.dumps(data)))
+        self.assertEqual(status, 2)
+        self.assertIn('no mark', self.one_line(err))
+
+
 class Compare(FolderTest):
     def test_a_file_with_itself(self):
         _, out, _ = call_tool('compare', '--json', golden('crumbs'), golden('crumbs'))
@@ -207,6 +221,17 @@ class Hints(FolderTest):
         self.assertTrue(found['set'].startswith('CCA_'))
         self.assertEqual(self.advice('crumbs')['fragmented']['set'], 'CCA_MAX_SPLIT_SIZE=21M')
         self.assertIn('keep_result', self.advice('keeping')['growing']['evidence'])
+
+    def test_the_librarys_advice_about_an_oom_is_passed_on(self):
+        def refused(data):
+            data['cca']['oom'] = {'device': 0, 'limit': 300 * MIB, 'advice': 'raise the limit'}
+        found = self.advice('out_of_memory', refused)['out of memory']
+        self.assertTrue(found['evidence'].endswith('the limit is 300 MiB; raise the limit'))
+
+    def test_count_mode_says_what_caching_would_do(self):
+        found = self.advice('count')['not cached']
+        self.assertEqual(found['set'], 'CCA_MODE=cache')
+        self.assertIn('of 80 allocations would need no driver call', found['evidence'])
 
     def test_an_option_that_is_set_already_is_not_named(self):
         def set_it(data):
