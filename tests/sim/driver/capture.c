@@ -321,6 +321,23 @@ static void end(struct sim_capture *capture, struct CUctx_st *context)
     free(capture);
 }
 
+void sim_capture_drop(struct sim_queue *queue)
+{
+    struct sim_capture *capture = queue->capture;
+
+    if (capture == NULL) {
+        return;
+    }
+    capture->status = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+    if (capture->origin == queue) {
+        CUgraph graph = capture->is_graph_given ? NULL : capture->graph;
+        end(capture, queue->context);
+        if (graph != NULL) {
+            sim_graph_destroy(graph);
+        }
+    }
+}
+
 static void mark_behind(struct CUgraphNode_st *node)
 {
     if (node->mark == 0) {

@@ -104,6 +104,9 @@ static void deactivate(struct CUctx_st *context)
     if (!context->is_active) {
         return;
     }
+    for (struct sim_queue *queue = context->queues; queue != NULL; queue = queue->next) {
+        sim_capture_drop(queue);
+    }
     sim_wait_context(context);
     sim_stream_forget_context(context);
     if (!SIM_DEFECT(contexts_leave_memory)) {

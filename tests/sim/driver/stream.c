@@ -215,10 +215,8 @@ CUresult sim_cuStreamDestroy_v2(CUstream hStream)
     if (result == CUDA_SUCCESS && sim_stream_of(hStream) == NULL) {
         result = CUDA_ERROR_INVALID_HANDLE;
     }
-    if (result == CUDA_SUCCESS && queue->capture != NULL) {
-        queue->capture->status = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
-    }
     if (result == CUDA_SUCCESS) {
+        sim_capture_drop(queue);
         release(hStream);
         sim_queue_orphan(queue);
     }

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/* Captures and graphs while another thread frees and allocates: graphs WAY [COUNT].
+ *   replay    one graph, launched COUNT times
+ *   capture   COUNT captures, by turns in relaxed and thread-local mode
+ *   calls     what memory calls answer inside captures of each mode
+ *   reset     a device reset in the middle of a capture
+ *   destroy   the capturing stream is destroyed */
+#include "program.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { PARTS = 4 };
+#define BYTES ((size_t)256 << 10)
+
+static atomic_int must_stop;
+static atomic_int rounds;
+
+static void *churn(void *unused)
+{
+    cudaStream_t stream;
+    (void)unused;
+    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    for (int i = 0; !atomic_load(&must_stop); i++) {
+        void *plain = NULL, *ordered = NULL;
+        MUST(cudaMalloc(&plain, BYTES + (size_t)(i % 5) * 8192));
+        MUST(cudaMemsetAsync(plain, 9, BYTES, stream));
+        MUST(cudaMallocAsync(&ordered, BYTES, stream));
+        MUST(cudaMemsetAsync(ordered, 8, BYTES, stream));
+        MUST(cudaFreeAsync(ordered, stream));
+        MUST(cudaFree(plain));
+        atomic_fetch_add(&rounds, 1);
+    }
+    MUST(cudaStreamDestroy(stream));
+    return NULL;
+}
+
+/* Sets each of the parts to its number, through memory of the graph's own. */
+static cudaGraphExec_t capture(cudaStream_t stream, void **parts, enum cudaStreamCaptureMode mode)
+{
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t exec = NULL;
+    void *own = NULL;
+    MUST(cudaStreamBeginCapture(stream, mode));
+    MUST(cudaMallocAsync(&own, BYTES, stream));
+    for (int i = 0; i < PARTS; i++) {
+        MUST(cudaMemsetAsync(own, i + 1, BYTES, stream));
+        MUST(cudaMemcpyAsync(parts[i], own, BYTES, cudaMemcpyDeviceToDevice, stream));
+    }
+    MUST(cudaFreeAsync(own, stream));
+    MUST(cudaStreamEndCapture(stream, &graph));
+    MUST(cudaGraphInstantiate(&exec, graph, 0));
+    MUST(cudaGraphDestroy(graph));
+    return exec;
+}
+
+static int parts_are_right(void *const *parts)
+{
+    int right = 0;
+    for (int i = 0; i < PARTS; i++) {
+        right += all_bytes_are(parts[i], BYTES, i + 1);
+        MUST(cudaMemset(parts[i], 0, BYTES));
+    }
+    MUST(cudaStreamSynchronize(cudaStreamLegacy));
+    return right;
+}
+
+static void with_churn(const char *way, int count)
+{
+    void *parts[PARTS];
+    cudaStream_t stream;
+    pthread_t thread;
+    int right = 0, checks = 0;
+    for (int i = 0; i < PARTS; i++) {
+        MUST(cudaMalloc(&parts[i], BYTES));
+    }
+    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    pthread_create(&thread, NULL, churn, NULL);
+    while (atomic_load(&rounds) == 0) {
+        usleep(1000);
+    }
+    if (strcmp(way, "replay") == 0) {
+        cudaGraphExec_t exec = capture(stream, parts, cudaStreamCaptureModeRelaxed);
+        for (int i = 0; i < count; i++) {
+            MUST(cudaGraphLaunch(exec, stream));
+            if (i % 100 == 99) {
+                MUST(cudaStreamSynchronize(stream));
+                right += parts_are_right(parts);
+                checks += PARTS;
+            }
+        }
+        MUST(cudaGraphExecDestroy(exec));
+    } else {
+        for (int i = 0; i < count; i++) {
+            cudaGraphExec_t exec = capture(stream, parts,
+                                           i % 2 ? cudaStreamCaptureModeThreadLocal
+                                                 : cudaStreamCaptureModeRelaxed);
+            MUST(cudaGraphLaunch(exec, stream));
+            MUST(cudaStreamSynchronize(stream));
+            right += parts_are_right(parts);
+            checks += PARTS;
+            MUST(cudaGraphExecDestroy(exec));
+        }
+    }
+    atomic_store(&must_stop, 1);
+    pthread_join(thread, NULL);
+    printf("%s: %s\n", way, right == checks ? "right" : "WRONG");
+    for (int i = 0; i < PARTS; i++) {
+        SHOW(cudaFree(parts[i]));
+    }
+    MUST(cudaStreamDestroy(stream));
+}
+
+/* Memory calls of the capturing thread, on streams that do not capture. */
+static void calls(enum cudaStreamCaptureMode mode, int is_warm)
+{
+    cudaStream_t captured, other;
+    cudaGraph_t graph = NULL;
+    void *live = NULL, *own = NULL, *beside = NULL, *larger = NULL, *async = NULL;
+    enum cudaStreamCaptureStatus status;
+    printf("mode %d\n", (int)mode);
+    MUST(cudaStreamCreateWithFlags(&captured, cudaStreamNonBlocking));
+    MUST(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+    MUST(cudaMalloc(&live, BYTES));
+    MUST(cudaMallocAsync(&async, BYTES, other));
+    MUST(cudaStreamSynchronize(other));
+    if (is_warm) {
+        MUST(cudaMallocAsync(&beside, BYTES, other));
+        MUST(cudaFreeAsync(beside, other));
+    }
+    SHOW(cudaStreamBeginCapture(captured, mode));
+    SHOW(cudaMallocAsync(&own, BYTES, captured));
+    SHOW(cudaMemsetAsync(own, 1, BYTES, captured));
+    SHOW(cudaMallocAsync(&beside, BYTES, other));
+    SHOW(cudaMallocAsync(&larger, 30 * BYTES * 4, other));
+    SHOW(cudaMemsetAsync(beside, 2, BYTES, other));
+    SHOW(cudaFreeAsync(beside, other));
+    SHOW(cudaFreeAsync(larger, other));
+    SHOW(cudaFreeAsync(async, other));
+    SHOW(cudaFreeAsync(own, captured));
+    SHOW(cudaStreamIsCapturing(captured, &status));
+    printf("status %d\n", (int)status);
+    if (mode == cudaStreamCaptureModeRelaxed) {
+        void *plain = NULL, *large = NULL;
+        SHOW(cudaMalloc(&plain, BYTES));
+        SHOW(cudaMalloc(&large, 64 * BYTES * 4));
+        SHOW(cudaFree(plain));
+        SHOW(cudaFree(large));
+        SHOW(cudaFree(live));
+        live = NULL;
+    }
+    SHOW(cudaStreamEndCapture(captured, &graph));
+    printf("a graph was %s\n", graph != NULL ? "captured" : "NOT captured");
+    if (graph != NULL) {
+        SHOW(cudaGraphDestroy(graph));
+    }
+    SHOW(cudaFree(live));
+    SHOW(cudaDeviceSynchronize());
+    SHOW(cudaStreamDestroy(captured));
+    SHOW(cudaStreamDestroy(other));
+}
+
+/* The cache must go on serving after a capture that never ended by itself. */
+static void broken_off(int by_reset)
+{
+    cudaStream_t stream;
+    void *p = NULL;
+    MUST(cudaMalloc(&p, BYTES));
+    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    SHOW(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+    if (by_reset) {
+        SHOW(cudaDeviceReset());
+    } else {
+        SHOW(cudaStreamDestroy(stream));
+        SHOW(cudaFree(p));
+    }
+    for (int i = 0; i < 50; i++) {
+        MUST(cudaMalloc(&p, (size_t)3 << 30));
+        MUST(cudaFree(p));
+        MUST(cudaMalloc(&p, (size_t)9 << 30));
+        MUST(cudaFree(p));
+    }
+    printf("goes on\n");
+}
+
+int main(int argc, char **argv)
+{
+    const char *way = argc > 1 ? argv[1] : "";
+    int count = argc > 2 ? atoi(argv[2]) : 100;
+    if (strcmp(way, "calls") == 0) {
+        for (int warm = 0; warm < 2; warm++) {
+            calls(cudaStreamCaptureModeGlobal, warm);
+            calls(cudaStreamCaptureModeThreadLocal, warm);
+            calls(cudaStreamCaptureModeRelaxed, warm);
+        }
+    } else if (strcmp(way, "reset") == 0 || strcmp(way, "destroy") == 0) {
+        broken_off(strcmp(way, "reset") == 0);
+    } else {
+        with_churn(way, count);
+    }
+    return 0;
+}

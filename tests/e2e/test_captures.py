@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Captures and graphs: never disturbed, and no end of caching."""
+import unittest
+
+import harness
+from harness import Case
+
+CACHING = {mode: harness.MODES[mode] for mode in ("strict", "fence")}
+
+
+class Captures(Case):
+    def undisturbed(self, *args, env=None):
+        bare, runs = self.compare("graphs", *args, env=env)
+        self.assertEqual(bare.status, 0, bare.stdout)
+        for mode in CACHING:
+            self.assertNotIn("caching ends", runs[mode].stderr)
+
+    def test_a_graph_is_launched_while_others_free_and_allocate(self):
+        self.undisturbed("replay", 1000)
+
+    def test_graphs_are_captured_while_others_free_and_allocate(self):
+        self.undisturbed("capture", 200 if harness.FULL else 60)
+
+    def test_with_kernels_that_take_time(self):
+        self.undisturbed("replay", 200, env={"SIMCUDA_COPY_US": "30"})
+        self.undisturbed("capture", 20, env={"SIMCUDA_COPY_US": "30"})
+
+    def test_memory_calls_inside_a_capture(self):
+        self.undisturbed("calls")
+
+    def test_without_context_events(self):
+        for way in (("replay", 100), ("capture", 20), ("calls",)):
+            self.undisturbed(*way, env={"SIMCUDA_WITHOUT": "cuCtxRecordEvent"})
+
+    def test_a_capture_that_never_ends_by_itself(self):
+        for way in ("reset", "destroy"):
+            self.undisturbed(way)
+
+
+if __name__ == "__main__":
+    harness.main()
