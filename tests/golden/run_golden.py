@@ -142,6 +142,53 @@ class Golden(unittest.TestCase):
     def test_cases(self):
         self.run_file('cases')
 
+    def test_cases_have_the_figures_that_their_users_want(self):
+        """In MiB: allocated, reserved, most reserved, inactive split; driver allocations and frees,
+        retries, out-of-memories; at the end of the case."""
+        wanted = {
+            'D01': (2430, 2690, 2690, 260, 9, 0, 1, 1),
+            'D01_split21': (2700, 2700, 2700, 0, 11, 1, 0, 0),
+            'D02': (504, 11122, 11536, 10618, 25, 23, 1, 1),
+            'D02_split512': (10744, 10744, 20464, 0, 642, 613, 1, 0),
+            'D03': (0, 6004, 6004, 0, 3, 2, 2, 0),
+            'D03_no_limit': (0, 0, 16194, 0, 3, 3, 0, 0),
+            'D04': (0, 72, 138, 0, 5, 4, 2, 0),
+            'D04_no_limit': (0, 340, 340, 0, 5, 0, 0, 0),
+            'D05_a': (768, 768, 768, 0, 2, 1, 1, 0),
+            'D05_b': (1024, 1024, 1024, 0, 2, 1, 1, 0),
+            'D06_a': (4096 / 2**20, 2, 2, 2093056 / 2**20, 1, 0, 0, 0),
+            'D06_b': (600, 680, 680, 80, 34, 0, 0, 0),
+            'D06_c': (2097664 / 2**20, 22, 22, 20 - 2**-11, 2, 0, 0, 0),
+            'D13': (0, 20, 20, 0, 0, 0, 0, 0),
+        }
+        requested = {'D06_a': 2737, 'D06_c': 2097153}
+        for scenario in load('cases'):
+            name = scenario['name']
+            with self.subTest(case=name):
+                facts = drive(['config ' + scenario['config'], *operations(scenario)])
+                last = facts['S'][-1]
+                figures = [last['allocated_bytes'][0][0], last['reserved_bytes'][0][0],
+                           last['reserved_bytes'][0][1], last['inactive_split_bytes'][0][0]]
+                counts = [last[key] for key in ('num_device_alloc', 'num_device_free',
+                                                'num_alloc_retries', 'num_ooms')]
+                self.assertEqual(wanted.pop(name), (*(f / 2**20 for f in figures), *counts))
+                if name in requested:
+                    self.assertEqual(requested[name], last['requested_bytes'][0][0])
+                if name == 'D01':
+                    self.assertEqual(260 << 20, facts['R'][-1])
+        self.assertEqual({}, wanted)
+
+    def test_a_peak_reset_keeps_what_is_live(self):
+        """Case D13 step by step: current and peak of the allocated bytes, in MiB."""
+        facts = drive(['config ', 'malloc a 4194304', 'reset_peak', 'stats', 'malloc b 2097152',
+                       'free b', 'stats', 'reset_accumulated', 'free a'])
+        allocated = [one['allocated_bytes'][0] for one in facts['S']]
+        self.assertEqual([[4, 4], [4, 6], [0, 6]],
+                         [[four[0] >> 20, four[1] >> 20] for four in allocated])
+        self.assertEqual(0, allocated[2][2])
+        for four in allocated[:2]:
+            self.assertEqual(four[0], four[2] - four[3])
+
     def test_differences(self):
         """Only the results are recorded for ours; wherever it may differ, it is named above."""
         for scenario in load('differences'):

@@ -168,8 +168,15 @@ static void impossible_sizes_fail_without_a_driver_call(void **state)
         assert_int_equal(fix_malloc(&fix, sizes[i]), 0);
     }
     assert_int_equal(fix_stat(&fix, "num_ooms"), 5);
-    assert_int_equal(fix.scripts[0]->refused, 0);
+    assert_int_equal(fix.scripts[0]->refused + fix.scripts[0]->allocs_made, 0);
     assert_int_equal(fix_stat(&fix, "reserved_bytes.all.peak"), 0);
+    assert_int_equal(fix_stat(&fix, "requested_bytes.all.peak"), 0);
+    struct cca_trace_entry entries[8];
+    assert_int_equal(cca_trace_ring_copy(&fix.heaps[0]->observer.ring, entries, 8), 5);
+    for (size_t i = 0; i < CCA_ARRAY_LEN(sizes); i++) {
+        assert_int_equal(entries[i].kind, CCA_EVENT_OOM);
+        assert_int_equal(entries[i].requested_bytes, sizes[i]);
+    }
     assert_int_not_equal(fix_malloc(&fix, 512), fix_malloc(&fix, 512));
     fixture_close(&fix);
 }
