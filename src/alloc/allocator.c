@@ -344,5 +344,6 @@ void cca_allocator_note_passed(struct cca_allocator *allocator, struct cca_heap 
         !publish(heap, block, now_ns)) {
         cca_heap_remove_passed(heap, block, request, now_ns);
     }
+    cca_verify_if_wanted(heap);
     cca_lock_drop(&heap->lock);
 }

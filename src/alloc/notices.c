@@ -75,6 +75,7 @@ void cca_allocator_record_stream(struct cca_allocator *allocator, uint64_t addr,
     if (block->addr == addr && block->state == CCA_BLOCK_LIVE) {
         cca_stream_use_record(heap, block, stream, in_capture);
     }
+    cca_verify_if_wanted(heap);
     cca_lock_drop(&heap->lock);
 }
 
@@ -89,6 +90,7 @@ void cca_allocator_stream_ends(struct cca_allocator *allocator, struct cca_heap 
     if (heap->state == CCA_HEAP_UP && cca_heap_holds_key(heap, stream)) {
         cca_fence_rekey(heap, stream);
     }
+    cca_verify_if_wanted(heap);
     cca_lock_drop(&heap->lock);
 }
 

@@ -142,6 +142,7 @@ int cca_allocator_pool_retain(struct cca_allocator *allocator, struct cca_heap *
         pool->use_on_oom |= (flags & CCA_POOL_USE_ON_OOM) != 0;
         pool->no_split |= (flags & CCA_POOL_NO_SPLIT) != 0;
     }
+    cca_verify_if_wanted(heap);
     cca_lock_drop(&heap->lock);
     return pool != NULL ? 0 : -ENOMEM;
 }
@@ -161,6 +162,7 @@ int cca_allocator_pool_release(struct cca_allocator *allocator, struct cca_heap 
         pool->uses--;
         cca_private_pool_sweep(heap);
     }
+    cca_verify_if_wanted(heap);
     cca_lock_drop(&heap->lock);
     return rc;
 }
@@ -194,6 +196,7 @@ int cca_allocator_pool_begin(struct cca_allocator *allocator, struct cca_heap *h
     }
     cca_lock_take(&heap->lock);
     int rc = open_route(heap, id, scope);
+    cca_verify_if_wanted(heap);
     cca_lock_drop(&heap->lock);
     return rc;
 }
@@ -205,6 +208,7 @@ int cca_allocator_pool_use(struct cca_allocator *allocator, struct cca_heap *hea
     cca_lock_take(&heap->lock);
     struct cca_private_pool *pool = cca_private_pool_find(heap, id);
     int rc = pool == NULL || pool->uses == 0 ? -ENOENT : open_route(heap, id, scope);
+    cca_verify_if_wanted(heap);
     cca_lock_drop(&heap->lock);
     return rc;
 }

@@ -44,6 +44,7 @@ int cca_allocator_set_memory_fraction(struct cca_allocator *allocator, int ordin
     }
     cca_lock_take(&heap->lock);
     cca_heap_set_fraction(heap, fraction, total_bytes);
+    cca_verify_if_wanted(heap);
     cca_lock_drop(&heap->lock);
     return 0;
 }

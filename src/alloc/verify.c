@@ -197,6 +197,33 @@ static const char *verify_use_queues(const struct cca_heap *heap, const struct s
     return count == sums->use_events ? NULL : "a block waits for an event that is in no queue";
 }
 
+static const char *verify_routes(struct cca_heap *heap)
+{
+    unsigned captures = 0;
+    CCA_LIST_EACH (link, &heap->routes) {
+        const struct cca_route *route = CCA_LIST_ENTRY(link, struct cca_route, link);
+        captures += route->scope.kind == CCA_SCOPE_CAPTURE;
+        if (cca_private_pool_find(heap, route->pool->id) != route->pool || route->pool->uses == 0) {
+            return "a scope is open on a pool that nobody holds";
+        }
+    }
+    return captures == heap->captures ? NULL : "the open captures do not add up";
+}
+
+/* Frees that wait for the end of a capture. */
+static const char *verify_deferred(const struct cca_heap *heap)
+{
+    size_t markers = 0;
+    CCA_LIST_EACH (link, &heap->deferred) {
+        const struct cca_block *block = CCA_LIST_ENTRY(link, struct cca_block, wait);
+        if (block->state != CCA_BLOCK_PENDING || block->use_events != 0 || block->uses == NULL) {
+            return "a free was put off without a use";
+        }
+        markers += block->uses->markers != NULL;
+    }
+    return markers == heap->marker_records.items_taken ? NULL : "free markers do not add up";
+}
+
 const char *cca_verify_heap(struct cca_heap *heap)
 {
     struct sums sums = {0};
@@ -214,5 +241,7 @@ const char *cca_verify_heap(struct cca_heap *heap)
     }
     const char *broken = verify_pools(heap, &sums);
     broken = broken != NULL ? broken : verify_use_queues(heap, &sums);
+    broken = broken != NULL ? broken : verify_routes(heap);
+    broken = broken != NULL ? broken : verify_deferred(heap);
     return broken != NULL ? broken : verify_stats(heap, &sums);
 }
