@@ -50,6 +50,7 @@ ensure_tools() {
     need_command python3 python3
     install_missing
     need_header libunwind.h libunwind-dev
+    need_header libiberty/demangle.h libiberty-dev
     need_header cmocka.h libcmocka-dev
     if command -v nvcc >/dev/null 2>&1 || [ -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ]; then
         need_command g++ g++

@@ -5,9 +5,12 @@
 #include <string.h>
 
 #include "base/format.h"
+#include "snapshot/demangle.h"
 #include "snapshot/elf_symbols.h"
 #include "snapshot/idmap.h"
 #include "snapshot/sort.h"
+
+enum { NAME_BYTES = 2048 };
 
 typedef int (*stack_fn)(void *user, uint32_t *stack);
 
@@ -156,6 +159,13 @@ static const char *offset_name(struct cca_model *model, const struct cca_module 
     return cca_model_text(model, buf);
 }
 
+static const char *readable_name(struct cca_model *model, const char *name)
+{
+    char buf[NAME_BYTES];
+
+    return cca_demangle(name, buf, sizeof(buf)) ? cca_model_text(model, buf) : name;
+}
+
 static int compare_queries(const void *a, const void *b)
 {
     const struct cca_symbol_query *left = a, *right = b;
@@ -178,7 +188,7 @@ static void name_frames(struct cca_model *model, const struct cca_module *module
 
         frame->filename = module != NULL ? module->path : "[unknown]";
         frame->name = queries[i].name != NULL
-                          ? queries[i].name
+                          ? readable_name(model, queries[i].name)
                           : offset_name(model, with_names ? module : NULL, frame->address);
     }
 }
