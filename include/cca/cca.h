@@ -18,6 +18,7 @@
 #ifndef CCA_CCA_H
 #define CCA_CCA_H
 
+#include "cca_history.h"
 #include "cca_memory.h"
 #include "cca_observers.h"
 #include "cca_pools.h"

@@ -94,6 +94,17 @@ struct cca_trace_notice {
     int64_t time_us;      /* unix */
 };
 
+struct cca_history_options {
+    size_t struct_bytes;
+    const char *enabled;      /* "off" (also NULL), "state" (one entry), "all" */
+    const char *context;      /* call stacks: "none" (also NULL), "state", "alloc", "all" */
+    uint64_t max_entries;     /* of each device; 0: as CCA_MAX_ENTRIES says */
+    int clear_history;        /* what is there is forgotten first */
+    const char *skip_actions; /* as CCA_SKIP_ACTIONS; NULL: none */
+};
+
+typedef void (*cca_frame_fn)(void *user, uint64_t address, const char *name, const char *filename,
+                             int line);
 typedef void (*cca_stat_fn)(void *user, const char *key, int64_t value);
 typedef void (*cca_oom_observer_fn)(void *user, const struct cca_oom_notice *notice);
 typedef void (*cca_trace_tracker_fn)(void *user, const struct cca_trace_notice *notice);
@@ -134,6 +145,14 @@ struct cca_api_1_table {
     int (*attach_oom_observer)(cca_oom_observer_fn fn, void *user);
     int (*attach_trace_tracker)(cca_trace_tracker_fn fn, void *user);
     int (*attach_free_memory_callback)(cca_free_memory_callback_fn fn, void *user);
+    int (*record_memory_history)(const struct cca_history_options *options);
+    int (*mark)(const char *text);
+    int (*set_user_metadata)(const char *text);
+    const char *(*get_user_metadata)(void);
+    int (*annotate)(const void *ptr, const char *text);
+    int (*annotation)(int device, const char *name, int is_end);
+    int (*allocation_traceback)(const void *ptr, cca_frame_fn fn, void *user);
+    int (*snapshot_to_fd)(int fd, const char *format);
 };
 
 /* The table, or NULL when the library is absent. Looked up once per translation unit. */

@@ -110,4 +110,12 @@ const struct cca_api_1_table cca_api_1 = {
     .attach_oom_observer = cca_api_attach_oom_observer,
     .attach_trace_tracker = cca_api_attach_trace_tracker,
     .attach_free_memory_callback = cca_api_attach_free_memory_callback,
+    .record_memory_history = cca_api_record_memory_history,
+    .mark = cca_api_mark,
+    .set_user_metadata = cca_api_set_user_metadata,
+    .get_user_metadata = cca_api_get_user_metadata,
+    .annotate = cca_api_annotate,
+    .annotation = cca_api_annotation,
+    .allocation_traceback = cca_api_allocation_traceback,
+    .snapshot_to_fd = cca_api_snapshot_to_fd,
 };

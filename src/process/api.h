@@ -59,6 +59,16 @@ int cca_api_pool_stats(int device, uint64_t pool, struct cca_sums_info *sums_out
                        struct cca_figures *reserved_out);
 int cca_api_pool_snapshot(int device, uint64_t pool, const char *path);
 
+/* api_history.c */
+int cca_api_record_memory_history(const struct cca_history_options *options);
+int cca_api_mark(const char *text);
+int cca_api_set_user_metadata(const char *text);
+const char *cca_api_get_user_metadata(void);
+int cca_api_annotate(const void *ptr, const char *text);
+int cca_api_annotation(int device, const char *name, int is_end);
+int cca_api_allocation_traceback(const void *ptr, cca_frame_fn fn, void *user);
+int cca_api_snapshot_to_fd(int fd, const char *format);
+
 /* api_observers.c */
 int cca_api_attach_oom_observer(cca_oom_observer_fn fn, void *user);
 int cca_api_attach_trace_tracker(cca_trace_tracker_fn fn, void *user);

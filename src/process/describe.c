@@ -51,6 +51,7 @@ describe(struct cca_request *request, bool is_free, const void *caller, int skip
     int max, depth, before;
 
     request->thread = cca_process_thread();
+    request->metadata = cca_process_metadata();
     request->stack = 0;
     if (!wants_stack(process, is_free) ||
         !atomic_load_explicit(&process->has_stacks, memory_order_acquire)) {

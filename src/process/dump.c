@@ -115,9 +115,29 @@ static void fill_estimate(struct cca_model *model, struct cca_estimate *estimate
     }
 }
 
+static int fill_annotations(struct cca_model *model, struct cca_process *process)
+{
+    size_t most = cca_annotations_count(&process->annotations);
+    struct cca_annotation *copies = cca_model_array(model, most, sizeof(*copies));
+
+    model->annotations = cca_model_array(model, most, sizeof(*model->annotations));
+    if (copies == NULL || model->annotations == NULL) {
+        return -ENOMEM;
+    }
+    model->annotation_count = cca_annotations_copy(&process->annotations, copies, most);
+    for (size_t i = 0; i < model->annotation_count; i++) {
+        model->annotations[i] = (struct cca_model_annotation){
+            .time_ns = copies[i].time_ns,
+            .device = copies[i].device,
+            .is_end = copies[i].is_end,
+            .name = cca_texts_get(model->texts, copies[i].text),
+        };
+    }
+    return 0;
+}
+
 /* What the process knows and the allocator does not. */
-static int fill_process(struct cca_model *model, const struct cca_process *process,
-                        const char *cause)
+static int fill_process(struct cca_model *model, struct cca_process *process, const char *cause)
 {
     const struct cca_identity *identity = &process->identity;
     struct utsname system;
@@ -136,6 +156,10 @@ static int fill_process(struct cca_model *model, const struct cca_process *proce
     model->mark_ns = atomic_load_explicit(&process->mark_ns, memory_order_relaxed);
     model->texts = atomic_load_explicit(&process->has_texts, memory_order_acquire) ? &process->texts
                                                                                    : NULL;
+    rc = fill_annotations(model, process);
+    if (rc != 0) {
+        return rc;
+    }
     rc = process->config.dump_args ? fill_command_line(model, identity) : 0;
     return rc == 0 ? fill_hooks(model, process) : rc;
 }
@@ -171,7 +195,7 @@ void cca_dump_discard(struct cca_dump_job *job)
 
 /* The walk of the loader's list is done here and not by the symbolizer, so that a fork waits for
  * that walk alone; see fork.c. */
-static int name_stacks(struct cca_process *process, struct cca_model *model)
+int cca_dump_name_model(struct cca_process *process, struct cca_model *model)
 {
     int rc;
 
@@ -239,7 +263,7 @@ struct cca_model *cca_dump_model(struct cca_dump_job *job)
 void cca_dump_name(struct cca_process *process, struct cca_dump_job *job)
 {
     /* Without names it is still a snapshot. */
-    if (name_stacks(process, &job->model) != 0) {
+    if (cca_dump_name_model(process, &job->model) != 0) {
         cca_log(CCA_LOG_WARN, "the snapshot has no call stacks: not enough memory");
     }
 }

@@ -22,6 +22,8 @@ struct cca_dump_job *cca_dump_copy(struct cca_process *process, const char *caus
 
 /* Names the stacks of the copy; without memory for that, they are left out. */
 void cca_dump_name(struct cca_process *process, struct cca_dump_job *job);
+/* The same for a model; -ENOMEM. */
+int cca_dump_name_model(struct cca_process *process, struct cca_model *model);
 struct cca_model *cca_dump_model(struct cca_dump_job *job);
 
 /* Writes the files of a named copy. The claim is held. `pattern` as CCA_DUMP_FILE; NULL: as the

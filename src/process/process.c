@@ -21,6 +21,10 @@
 enum { STACK_SLOTS = 1 << 18, REASON_BYTES = 160 };
 #define STACK_ARENA_BYTES ((size_t)256 << 20)
 
+/* The same for the texts of the program, and how many profiler regions are kept. */
+enum { TEXT_SLOTS = 1 << 16, ANNOTATIONS_MAX = 10000 };
+#define TEXT_ARENA_BYTES ((size_t)64 << 20)
+
 static struct cca_process the_process;
 
 struct cca_process *cca_process_state(void)
@@ -66,6 +70,7 @@ void cca_process_load(void)
     atomic_store_explicit(&process->context_level, process->config.context, memory_order_relaxed);
     cca_lock_init(&process->lock, CCA_RANK_PROCESS);
     cca_lock_init(&process->dumps.lock, CCA_RANK_DUMP);
+    cca_annotations_init(&process->annotations, ANNOTATIONS_MAX);
     sem_init(&process->dumps.wake, 0, 0);
     cca_last_thread_watch(&process->dumps.wake);
     cca_unmanaged_init(&process->unmanaged);
@@ -112,6 +117,21 @@ static void make_estimate(struct cca_process *process)
         cca_estimate_create(&process->config, &estimate) == 0) {
         atomic_store_explicit(&process->estimate, estimate, memory_order_release);
     }
+}
+
+bool cca_process_make_texts(void)
+{
+    struct cca_process *process = &the_process;
+
+    if (!atomic_load_explicit(&process->has_texts, memory_order_acquire)) {
+        cca_lock_take(&process->lock);
+        if (!atomic_load_explicit(&process->has_texts, memory_order_relaxed) &&
+            cca_texts_init(&process->texts, TEXT_SLOTS, TEXT_ARENA_BYTES) == 0) {
+            atomic_store_explicit(&process->has_texts, true, memory_order_release);
+        }
+        cca_lock_drop(&process->lock);
+    }
+    return atomic_load_explicit(&process->has_texts, memory_order_acquire);
 }
 
 /* Mapped memory only: nothing here may wait for the loader, whose lock another thread can hold

@@ -16,6 +16,7 @@
 #include "base/compiler.h"
 #include "base/lock.h"
 #include "config/config.h"
+#include "observe/annotations.h"
 #include "observe/stack_table.h"
 #include "observe/texts.h"
 #include "process/estimate.h"
@@ -132,6 +133,7 @@ struct cca_process {
     atomic_int context_level; /* enum cca_context: which call stacks are taken */
     struct cca_texts texts;
     atomic_bool has_texts;
+    struct cca_annotations annotations;
     _Atomic uint64_t mark_ns; /* of the last cca_mark; 0 = none */
     struct cca_timers timers;
     int driver_version, runtime_version;
@@ -159,6 +161,12 @@ void cca_identity_take(struct cca_identity *identity);
 /* After a fork: only what differs in the child. */
 void cca_identity_renew(struct cca_identity *identity);
 void cca_identity_read_command_line(struct cca_identity *identity);
+
+/* api_history.c: the id of the calling thread's text, 0 = none. */
+uint32_t cca_process_metadata(void);
+
+/* process.c: the table of texts, made at the first need. */
+bool cca_process_make_texts(void);
 
 /* describe.c: a forked child has another kernel thread id. */
 void cca_process_forget_thread(void);

@@ -13,8 +13,8 @@ extern int cplus_demangle_v3_callback(const char *mangled, int options, demangle
                                       void *user);
 
 enum {
-    PARAMETERS = 1, /* DMGL_PARAMS */
-    QUALIFIERS = 2, /* DMGL_ANSI */
+    PARAMETERS = 1,     /* DMGL_PARAMS */
+    QUALIFIERS = 2,     /* DMGL_ANSI */
     NAME_MAX_LEN = 1024 /* the demangler's use of the stack grows with the name */
 };
 

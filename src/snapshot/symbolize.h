@@ -8,10 +8,10 @@
 #include "snapshot/model.h"
 
 /* Gives every `stack` field of the model its final number and fills frames and stacks; lists the
- * modules unless the model has them. With names, a frame is called by its function (C++ names demangled
- * where the library was built so), else "library.so+0xoffset"; without, or outside every module,
- * "0xaddress". Reads the modules' files; the caller holds no lock. -ENOMEM: every stack is left
- * out. */
+ * modules unless the model has them. With names, a frame is called by its function (C++ names
+ * demangled where the library was built so), else "library.so+0xoffset"; without, or outside every
+ * module, "0xaddress". Reads the modules' files; the caller holds no lock. -ENOMEM: every stack is
+ * left out. */
 int cca_symbolize_model(struct cca_model *model, const struct cca_stack_table *table,
                         bool with_names) CCA_MUST_CHECK;
 
