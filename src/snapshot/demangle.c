@@ -12,6 +12,28 @@ typedef void (*demangle_callback)(const char *part, size_t len, void *user);
 extern int cplus_demangle_v3_callback(const char *mangled, int options, demangle_callback callback,
                                       void *user);
 
+/* In the place of malloc in the parts of libiberty that are not used: see meson.build. */
+void *cca_demangler_malloc(size_t size);
+void *cca_demangler_realloc(void *ptr, size_t size);
+void cca_demangler_free(void *ptr);
+
+void *cca_demangler_malloc(size_t size)
+{
+    (void)size;
+    return NULL;
+}
+
+void *cca_demangler_realloc(void *ptr, size_t size)
+{
+    (void)ptr, (void)size;
+    return NULL;
+}
+
+void cca_demangler_free(void *ptr)
+{
+    (void)ptr;
+}
+
 enum {
     PARAMETERS = 1,     /* DMGL_PARAMS */
     QUALIFIERS = 2,     /* DMGL_ANSI */
