@@ -31,7 +31,8 @@ NOT_IN_12 = {'__cudaGetKernel', '__cudaLaunchKernel', '__cudaLaunchKernel_ptsz',
              'cudaStreamGetCaptureInfo_ptsz', 'cudaStreamUpdateCaptureDependencies',
              'cudaStreamUpdateCaptureDependencies_ptsz', 'cudaGraphGetEdges',
              'cudaGraphNodeGetDependencies', 'cudaGraphNodeGetDependentNodes',
-             'cudaGraphAddDependencies', 'cudaGraphRemoveDependencies'}
+             'cudaGraphAddDependencies', 'cudaGraphRemoveDependencies', 'cudaGraphAddNode',
+             'cudaMemcpyBatchAsync', 'cudaMemcpyBatchAsync_ptsz'}
 
 header_path, source_path, names_path, release = sys.argv[1:5]
 compiler = sys.argv[5:]

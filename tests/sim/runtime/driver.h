@@ -118,6 +118,16 @@
     F(cuDeviceSetGraphMemAttribute, 11040)                        \
     F(cuDeviceGraphMemTrim, 11040)                                \
     F(cuGraphInstantiateWithFlags, 11040)                         \
+    F(cuGraphAddNode, 12030)                                      \
+    F(cuGraphNodeSetParams, 12020)                                \
+    F(cuGraphExecNodeSetParams, 12020)                            \
+    F(cuGraphConditionalHandleCreate, 12030)                      \
+    F(cuGraphChildGraphNodeGetGraph, 10000)                       \
+    F(cuGraphExecChildGraphNodeSetParams, 11010)                  \
+    F(cuGraphNodeGetDependentNodes, 12030)                        \
+    F(cuGraphRemoveDependencies, 12030)                           \
+    F(cuGraphNodeGetEnabled, 11060)                               \
+    F(cuGraphExecGetFlags, 12000)                                 \
     F(cuGraphExecUpdate, 12000)                                   \
     F(cuGraphNodeSetEnabled, 11060)                               \
     F(cuGraphExecDestroy, 10000)                                  \
@@ -151,6 +161,7 @@
     F(cuMemcpy2DAsync, 3020, 7000)                     \
     F(cuMemcpy3D, 3020, 7000)                          \
     F(cuMemcpy3DAsync, 3020, 7000)                     \
+    F(cuMemcpyBatchAsync, 13000, 13000)                \
     F(cuMemsetD8, 3020, 7000)                          \
     F(cuMemsetD8Async, 3020, 7000)                     \
     F(cuMemsetD2D8, 3020, 7000)                        \

@@ -5,6 +5,7 @@
 #include "driver.h"
 #include "rt_api.h"
 
+#include <stddef.h>
 #include <string.h>
 
 /* cudaDeviceProp of 12.x, field by field; what 13 dropped is in it still. */
@@ -105,6 +106,11 @@ struct older_properties {
     int reserved[63];
 };
 
+/* Where the last ones lie, after bindings that others have published for 12.x. */
+_Static_assert(offsetof(struct older_properties, reservedSharedMemPerBlock) == 720, "720");
+_Static_assert(offsetof(struct older_properties, unifiedFunctionPointers) == 776, "776");
+_Static_assert(sizeof(struct older_properties) == 1032, "1032");
+
 /* The formatter does not come to rest on such a list. */
 /* clang-format off */
 #define KEPT(F) \
@@ -200,6 +206,24 @@ OLDER("cudaStreamGetCaptureInfo_v2_ptsz", older_capture_info_v2_ptsz,
       (cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id,
        cudaGraph_t *graph, const cudaGraphNode_t **nodes, size_t *count),
       rt_cudaStreamGetCaptureInfo(stream, status, id, graph, nodes, NULL, count), true)
+OLDER("cudaStreamGetCaptureInfo_v3", older_capture_info_v3,
+      (cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id,
+       cudaGraph_t *graph, const cudaGraphNode_t **nodes, const cudaGraphEdgeData **edges,
+       size_t *count),
+      rt_cudaStreamGetCaptureInfo(stream, status, id, graph, nodes, edges, count), false)
+OLDER("cudaStreamGetCaptureInfo_v3_ptsz", older_capture_info_v3_ptsz,
+      (cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id,
+       cudaGraph_t *graph, const cudaGraphNode_t **nodes, const cudaGraphEdgeData **edges,
+       size_t *count),
+      rt_cudaStreamGetCaptureInfo(stream, status, id, graph, nodes, edges, count), true)
+OLDER("cudaStreamUpdateCaptureDependencies_v2", older_update_v2,
+      (cudaStream_t stream, cudaGraphNode_t *nodes, const cudaGraphEdgeData *edges, size_t count,
+       unsigned flags),
+      rt_cudaStreamUpdateCaptureDependencies(stream, nodes, edges, count, flags), false)
+OLDER("cudaStreamUpdateCaptureDependencies_v2_ptsz", older_update_v2_ptsz,
+      (cudaStream_t stream, cudaGraphNode_t *nodes, const cudaGraphEdgeData *edges, size_t count,
+       unsigned flags),
+      rt_cudaStreamUpdateCaptureDependencies(stream, nodes, edges, count, flags), true)
 OLDER("cudaStreamUpdateCaptureDependencies", older_update,
       (cudaStream_t stream, cudaGraphNode_t *nodes, size_t count, unsigned flags),
       rt_cudaStreamUpdateCaptureDependencies(stream, nodes, NULL, count, flags), false)
@@ -215,3 +239,35 @@ OLDER("cudaGraphNodeGetDependencies", older_dependencies,
 OLDER("cudaGraphAddDependencies", older_add_dependencies,
       (cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to, size_t count),
       rt_cudaGraphAddDependencies(graph, from, to, NULL, count), false)
+OLDER("cudaGraphNodeGetDependentNodes", older_dependents,
+      (cudaGraphNode_t node, cudaGraphNode_t *nodes, size_t *count),
+      rt_cudaGraphNodeGetDependentNodes(node, nodes, NULL, count), false)
+OLDER("cudaGraphRemoveDependencies", older_remove_dependencies,
+      (cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to, size_t count),
+      rt_cudaGraphRemoveDependencies(graph, from, to, NULL, count), false)
+OLDER("cudaGraphAddNode", older_add_node,
+      (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *nodes, size_t count,
+       struct cudaGraphNodeParams *params),
+      rt_cudaGraphAddNode(node, graph, nodes, NULL, count, params), false)
+OLDER("cudaGraphGetEdges_v2", older_edges_v2,
+      (cudaGraph_t graph, cudaGraphNode_t *from, cudaGraphNode_t *to, cudaGraphEdgeData *edges,
+       size_t *count),
+      rt_cudaGraphGetEdges(graph, from, to, edges, count), false)
+OLDER("cudaGraphNodeGetDependencies_v2", older_dependencies_v2,
+      (cudaGraphNode_t node, cudaGraphNode_t *nodes, cudaGraphEdgeData *edges, size_t *count),
+      rt_cudaGraphNodeGetDependencies(node, nodes, edges, count), false)
+OLDER("cudaGraphNodeGetDependentNodes_v2", older_dependents_v2,
+      (cudaGraphNode_t node, cudaGraphNode_t *nodes, cudaGraphEdgeData *edges, size_t *count),
+      rt_cudaGraphNodeGetDependentNodes(node, nodes, edges, count), false)
+OLDER("cudaGraphAddDependencies_v2", older_add_dependencies_v2,
+      (cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to,
+       const cudaGraphEdgeData *edges, size_t count),
+      rt_cudaGraphAddDependencies(graph, from, to, edges, count), false)
+OLDER("cudaGraphRemoveDependencies_v2", older_remove_dependencies_v2,
+      (cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to,
+       const cudaGraphEdgeData *edges, size_t count),
+      rt_cudaGraphRemoveDependencies(graph, from, to, edges, count), false)
+OLDER("cudaGraphAddNode_v2", older_add_node_v2,
+      (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *nodes,
+       const cudaGraphEdgeData *edges, size_t count, struct cudaGraphNodeParams *params),
+      rt_cudaGraphAddNode(node, graph, nodes, edges, count, params), false)

@@ -65,6 +65,21 @@ static void older_shapes_work(void)
     OK(F("cudaStreamEndCapture", void *, void **)(stream, &graph));
     OK(F("cudaGraphGetEdges", void *, void *, void *, size_t *)(graph, NULL, NULL, &count));
     CHECK_EQ(count, 0);
+    void *nodes[2] = {NULL, NULL};
+    OK(F("cudaGraphAddEmptyNode", void **, void *, void *, size_t)(&nodes[0], graph, NULL, 0));
+    OK(F("cudaGraphAddEmptyNode", void **, void *, void *, size_t)(&nodes[1], graph, NULL, 0));
+    OK(F("cudaGraphAddDependencies", void *, void **, void **, size_t)(graph, &nodes[0], &nodes[1],
+                                                                       1));
+    OK(F("cudaGraphGetEdges_v2", void *, void *, void *, void *, size_t *)(graph, NULL, NULL, NULL,
+                                                                           &count));
+    CHECK_EQ(count, 1);
+    OK(F("cudaGraphNodeGetDependentNodes", void *, void *, size_t *)(nodes[0], NULL, &count));
+    CHECK_EQ(count, 1);
+    OK(F("cudaGraphRemoveDependencies", void *, void **, void **, size_t)(graph, &nodes[0],
+                                                                          &nodes[1], 1));
+    OK(F("cudaGraphNodeGetDependentNodes_v2", void *, void *, void *, size_t *)(nodes[0], NULL,
+                                                                                NULL, &count));
+    CHECK_EQ(count, 0);
 }
 
 static void an_older_driver_is_refused(void)
