@@ -12,8 +12,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SCRIPT = os.path.join(HERE, "..", "..", "scripts", "gpu-check")
 BUILD = os.path.abspath(os.environ["CCA_BUILD_DIR"])
 IS_FULL = os.environ.get("CCA_TEST_LEVEL") == "full"
-SECTIONS = ["simulated", "device", "note", "context_event", "coverage", "waits", "lookup", "capture",
-            "errors", "memory", "streams", "overhead", "doors", "libraries", "rules"]
+SECTIONS = ["simulated", "device", "note", "context_event", "coverage", "waits", "lookup",
+            "capture", "errors", "memory", "streams", "overhead", "doors", "libraries", "rules"]
 
 
 def check(*arguments, **variables):
@@ -58,11 +58,13 @@ class GpuCheck(unittest.TestCase):
         self.assertFalse([text for text in leaves(report)
                           if isinstance(text, str) and text.startswith("status")])
         for streams in ("1", "16", "128"):
-            self.assertGreater(report["context_event"]["streams_" + streams]["busy"]["context_ns"], 0)
+            times = report["context_event"]["streams_" + streams]["busy"]
+            self.assertGreater(times["context_ns"], 0)
         self.assertEqual(set(report["coverage"].values()), {True})
         self.assertGreater(report["lookup"]["equal"], 400)
         self.assertEqual(report["waits"]["cudaFree"]["non_blocking"]["waits"], True)
-        self.assertEqual(report["capture"]["relaxed"]["cudaMalloc"], {"result": 0, "end_capture": 0})
+        self.assertEqual(report["capture"]["relaxed"]["cudaMalloc"],
+                         {"result": 0, "end_capture": 0})
         self.assertEqual(report["capture"]["global"]["cudaMalloc"]["result"], 900)
         self.assertTrue(report["doors"]["probe"]["is_served"])
         for times in report["overhead"].values():

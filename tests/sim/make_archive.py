@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""make_archive.py ARCHIVE PARTS COMPILER...: one object of all members of PARTS, in an archive of its own.
+"""make_archive.py ARCHIVE PARTS COMPILER...: all members of PARTS as one object in an archive.
 
 Names that begin with cuda or __cuda stay global, so that a program's references find them; all
 others become local and cannot meet names of the program, as in NVIDIA's libcudart_static.a."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""test_real_runtime.py SHARED STATIC TOOLKIT_LIBRARIES SIMULATOR ASKED PRELOAD: NVIDIA's own runtime
-over the simulated driver, with and without the hooks.
+"""test_real_runtime.py SHARED STATIC TOOLKIT_LIBRARIES SIMULATOR ASKED PRELOAD: NVIDIA's own
+runtime over the simulated driver, with and without the hooks.
 
 It is not meant to start there. It looks up its functions, asks for the driver's version, makes it
 start, asks for private tables, and hands the driver's refusal of these to the program: that is as
