@@ -20,6 +20,9 @@ ACTIONS = {
     'STATE': 'forwarded, and followed',
     'LOOKUP': 'forwarded; hands out the functions of this table',
     'CAPTURE': 'forwarded; a capture begins',
+    'RETRY': 'forwarded; out of memory gives idle cached memory back and asks again',
+    'TRACK': 'the same, and the memory is accounted for',
+    'UNTRACK': 'forwarded, and accounted for',
     'GUARD': 'forwarded with a rule of its own; caching ends',
     'VALVE': 'forwarded; caching ends',
 }

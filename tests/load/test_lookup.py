@@ -116,6 +116,36 @@ class Weak(unittest.TestCase):
             self.assertEqual({line.split()[1] for line in output.splitlines()}, {'3'}, output)
 
 
+class Newer(unittest.TestCase):
+    """Forms of functions that came after this library pass by, and one line tells so."""
+
+    def run_both(self, name):
+        source = os.path.join(SOURCES, 'newer.c')
+        folder = os.path.join(FOLDER, 'newer-driver')
+        os.makedirs(folder, exist_ok=True)
+        self.assertEqual(build('newer-driver/libcuda.so.1', '-DDRIVER', '-shared', '-fPIC',
+                               '-Wl,-soname,libcuda.so.1', source).returncode, 0)
+        self.assertEqual(build('newer', source).returncode, 0)
+        command = [os.path.join(FOLDER, 'newer'), name]
+        native = run(command, LD_LIBRARY_PATH=folder)
+        self.assertIn(' 77\n' if name == 'cuMemAlloc' else ' 0\n', native[1])
+        hooked = run(command, [LIBRARY], LD_LIBRARY_PATH=folder)
+        said = [line for line in hooked[1].splitlines() if line.startswith('cca: ')]
+        seen = ''.join(line + '\n' for line in hooked[1].splitlines() if line not in said)
+        self.assertEqual((hooked[0], seen), native)
+        return said
+
+    def test_they_pass_by_and_it_is_told_once(self):
+        said = self.run_both('cuMemAlloc')
+        self.assertEqual(len(said), 1, said)
+        self.assertIn('newer form of cuMemAlloc than cuMemAlloc_v2', said[0])
+
+    def test_captures_too(self):
+        said = self.run_both('cuStreamBeginCapture')
+        self.assertEqual(len(said), 2, said)
+        self.assertIn('newer form of cuStreamBeginCapture than cuStreamBeginCapture', said[0])
+
+
 @unittest.skipUnless(shutil.which('valgrind'), 'no valgrind')
 class Cost(unittest.TestCase):
     LIMIT, CALLS = 30, 2000

@@ -38,7 +38,8 @@ CUresult sim_capture_refuse_unsafe(void);
 CUresult sim_capture_refuse_context(struct CUctx_st *context);
 /* A call that waits for or asks after one queue. */
 CUresult sim_capture_refuse_queue(struct sim_queue *queue);
-/* The queue's stream goes away: a capture that began there is over, one that it joined is broken. */
+/* The queue's stream goes away: a capture that began there is over, one that it joined is broken.
+ */
 void sim_capture_drop(struct sim_queue *queue);
 /* Use of the legacy stream while a blocking stream of the context captures. */
 CUresult sim_capture_refuse_implicit(struct sim_queue *queue);
