@@ -66,9 +66,16 @@ int cca_allocator_ordinal(const struct cca_heap *heap);
 /* The heap of a context that was attached and not detached since, or NULL. Lock-free. */
 struct cca_heap *cca_allocator_heap(struct cca_allocator *allocator, uint64_t context);
 
-/* The context of this device is going away with all its memory (device reset): everything of it is
- * forgotten, nothing is freed, and no device call is made. */
+/* The context of this device is about to go away with all its memory (device reset): everything of
+ * it is forgotten and nothing is freed, but for mapped memory, which a reset may leave behind: that
+ * is unmapped when all work is over within 2 s. */
 void cca_allocator_detach(struct cca_allocator *allocator, int ordinal);
+
+/* Device `accessor` may use the memory of device `owner` from now on, or no longer: its context has
+ * (had) peer access enabled. Memory from the driver's own allocations follows by itself; what is
+ * mapped follows here. */
+void cca_allocator_peer_access(struct cca_allocator *allocator, int owner, int accessor,
+                               bool is_allowed);
 
 /* Serves a request of at least 1 byte.
  *   CCA_OK           memory is at *addr_out

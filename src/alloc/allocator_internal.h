@@ -41,6 +41,10 @@ static inline bool cca_allocator_is_serving(const struct cca_allocator *allocato
     return allocator->config->mode == CCA_MODE_CACHE && !atomic_load(&allocator->is_stopped);
 }
 
+/* Says once when expandable segments are wanted and the device cannot have them. No lock held. */
+void cca_settings_say_unmappable(const struct cca_allocator *allocator,
+                                 const struct cca_device *device);
+
 /* Every heap that is or was up, in lock order. */
 #define CCA_EACH_HEAP(heap, allocator)                                                         \
     for (int heap##_i = 0; heap##_i < CCA_DEVICES_MAX; heap##_i++)                             \

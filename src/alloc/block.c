@@ -3,6 +3,18 @@
 
 #include "base/check.h"
 
+size_t cca_block_releasable_bytes(const struct cca_block *block)
+{
+    const struct cca_segment *segment = block->segment;
+    size_t page = segment->page_bytes;
+    if (page == 0) {
+        return cca_block_is_split(block) ? 0 : block->bytes;
+    }
+    size_t begin = (size_t)(block->addr - segment->addr), end = begin + block->bytes;
+    size_t first = (begin + page - 1) / page, last = end / page;
+    return first < last ? (last - first) * page : 0;
+}
+
 void cca_block_split(struct cca_block *block, struct cca_block *rest, size_t bytes)
 {
     CCA_ASSERT(bytes > 0 && bytes < block->bytes);

@@ -20,14 +20,20 @@ enum cca_block_state {
     CCA_BLOCK_FREE,    /* in a block pool */
     CCA_BLOCK_LIVE,    /* handed out */
     CCA_BLOCK_PENDING, /* freed by the program; not reusable before its fence is done, if ever */
+    /* Of segments that grow by mapping, see expandable.h: */
+    CCA_BLOCK_UNMAPPED, /* addresses without memory; in heap->unmapped */
+    CCA_BLOCK_CLAIMED,  /* was FREE; of the thread that maps memory beside it */
+    CCA_BLOCK_MOVING    /* memory comes or goes; of the thread that makes the calls */
 };
 
 /* A part of a segment. Identity: the blocks of a segment, followed by `next`, tile it from its
  * start to its end; addr + bytes == next->addr. */
 struct cca_block {
     union {
-        struct cca_tree_node node; /* FREE: in its pool */
-        struct cca_list wait; /* PENDING: in its fence, or unlinked while the free is under way */
+        struct cca_tree_node node; /* FREE: in its pool; UNMAPPED: in heap->unmapped */
+        /* PENDING: in its fence, or unlinked while the free is under way; CLAIMED and MOVING: in
+         * the list of their thread. */
+        struct cca_list wait;
     };
     uint64_t addr;
     size_t bytes;
@@ -50,14 +56,17 @@ struct cca_block {
     bool was_oversize; /* at hand-out, so that the free counts the same */
 };
 
-/* Memory as the driver gave it. */
+/* Memory as the driver gave it; or addresses that get memory page by page, in which case it begins
+ * and ends with pages, and so does everything of it that is UNMAPPED or MOVING. */
 struct cca_segment {
     struct cca_tree_node node; /* in the segment map, by address */
     struct cca_list link;      /* in its heap */
     struct cca_heap *heap;
     struct cca_block *first; /* block at its start */
     uint64_t addr;
-    size_t bytes;
+    size_t bytes;                  /* of memory; or of addresses, where it is expandable */
+    size_t page_bytes;             /* expandable: what is mapped and unmapped at a time; else 0 */
+    size_t mapped_bytes;           /* expandable: blocks that are not UNMAPPED or MOVING */
     cca_key key;                   /* what it was obtained for */
     struct cca_private_pool *pool; /* NULL: the default one */
     uint64_t alloc_time_ns;
@@ -71,6 +80,48 @@ struct cca_segment {
 static inline bool cca_block_is_split(const struct cca_block *block)
 {
     return block->prev != NULL || block->next != NULL;
+}
+
+static inline bool cca_segment_is_expandable(const struct cca_segment *segment)
+{
+    return segment->page_bytes != 0;
+}
+
+/* What it holds of the device's memory. */
+static inline size_t cca_segment_held_bytes(const struct cca_segment *segment)
+{
+    return cca_segment_is_expandable(segment) ? segment->mapped_bytes : segment->bytes;
+}
+
+/* Whether there is memory behind the block, as far as the books go. */
+static inline bool cca_block_is_mapped(const struct cca_block *block)
+{
+    return block->state != CCA_BLOCK_UNMAPPED && block->state != CCA_BLOCK_MOVING;
+}
+
+/* Whether the block counts as inactive_split when it is free: parts of expandable segments do not,
+ * as in PyTorch. */
+static inline bool cca_block_is_part(const struct cca_block *block)
+{
+    return cca_block_is_split(block) && !cca_segment_is_expandable(block->segment);
+}
+
+/* Whether the block is all of a segment that goes back to the driver as one. */
+static inline bool cca_block_is_whole(const struct cca_block *block)
+{
+    return !cca_block_is_split(block) && !cca_segment_is_expandable(block->segment);
+}
+
+/* What of a FREE block could go back to the driver: all of it or nothing, or whole pages. */
+size_t cca_block_releasable_bytes(const struct cca_block *block);
+
+/* The later place in the order of frees of two FREE blocks that become one. What is READY was over
+ * before it was free, so its place says nothing. */
+static inline uint64_t cca_block_last_use(const struct cca_block *a, const struct cca_block *b)
+{
+    uint64_t x = a->key == CCA_KEY_READY ? 0 : a->freed_seq;
+    uint64_t y = b->key == CCA_KEY_READY ? 0 : b->freed_seq;
+    return x > y ? x : y;
 }
 
 /* Cuts `block` after `bytes`: `rest` (a fresh record) becomes the upper part. State, pool and key

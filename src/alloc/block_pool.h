@@ -9,7 +9,7 @@
 struct cca_block_pool {
     struct cca_tree tree;
     size_t free_bytes;  /* sum over the blocks in it */
-    size_t whole_bytes; /* of these, the blocks that are their whole segment */
+    size_t whole_bytes; /* of these, what could go back to the driver */
     uint32_t searches;  /* that count for ageing; wraps */
 };
 
@@ -28,9 +28,11 @@ struct cca_block *cca_block_pool_largest(const struct cca_block_pool *pool, cca_
 
 /* The block for a request, removed from the pool, or NULL. A stream takes the better of its own and
  * of the READY blocks, by size, then address. When the best fit may not be used by the oversize
- * rules no other one is tried, as in PyTorch. */
+ * rules no other one is tried, as in PyTorch. `expands`: the request may grow an expandable
+ * segment; blocks of such segments are used only then, and one that could still grow counts as
+ * large as it could become. */
 struct cca_block *cca_block_pool_take(struct cca_block_pool *pool, const struct cca_policy *policy,
-                                      cca_key key, size_t rounded);
+                                      cca_key key, size_t rounded, bool expands);
 
 /* How many of the searches that count the block has sat through. */
 uint32_t cca_block_pool_age(const struct cca_block_pool *pool, const struct cca_block *block);
@@ -38,5 +40,9 @@ uint32_t cca_block_pool_age(const struct cca_block_pool *pool, const struct cca_
 /* All blocks in order: first, then next until NULL. */
 struct cca_block *cca_block_pool_first(const struct cca_block_pool *pool);
 struct cca_block *cca_block_pool_next(const struct cca_block *block);
+
+/* The next larger or smaller one of the same key, or NULL. */
+struct cca_block *cca_block_pool_next_of_key(const struct cca_block *block);
+struct cca_block *cca_block_pool_previous_of_key(const struct cca_block *block);
 
 #endif

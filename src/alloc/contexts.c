@@ -5,6 +5,8 @@
 #include <errno.h>
 
 #include "alloc/allocator_internal.h"
+#include "alloc/expandable.h"
+#include "alloc/fence.h"
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -26,12 +28,19 @@ static struct cca_heap *heap_of_device(struct cca_allocator *allocator, int ordi
     return heap;
 }
 
-/* Forgets the context's memory; heap lock held. */
-static void take_down(struct cca_allocator *allocator, struct cca_heap *heap)
+/* Nothing is served or asked any more; heap lock held. */
+static void close_down(struct cca_allocator *allocator, struct cca_heap *heap)
 {
     atomic_fetch_and(&allocator->up_mask, ~(1ull << heap->device.ordinal));
     heap->state = CCA_HEAP_DOWN;
     atomic_store(&heap->context, 0);
+}
+
+/* Forgets the context's memory; heap lock held. */
+static void take_down(struct cca_allocator *allocator, struct cca_heap *heap)
+{
+    close_down(allocator, heap);
+    heap->peers = 0;
     cca_heap_drop(heap, cca_clock_ns());
 }
 
@@ -65,6 +74,7 @@ struct cca_heap *cca_allocator_attach(struct cca_allocator *allocator,
             heap->device_bytes = total_bytes;
             heap->pending_max_bytes = pending_cap(allocator->config, total_bytes);
             cca_heap_set_fraction(heap, heap->memory_fraction, total_bytes);
+            cca_heap_set_expands(heap);
             heap->state = CCA_HEAP_UP;
             atomic_fetch_add(&heap->generation, 1); /* no event made before belongs to it */
             atomic_store(&heap->context, context);
@@ -74,6 +84,7 @@ struct cca_heap *cca_allocator_attach(struct cca_allocator *allocator,
     }
     uint64_t up = atomic_load(&allocator->up_mask);
     cca_lock_drop(&allocator->lock);
+    cca_settings_say_unmappable(allocator, device);
 
     if (!device->has_context_events && (up & (up - 1)) != 0 && cca_allocator_stop(allocator)) {
         cca_log(CCA_LOG_WARN,
@@ -127,6 +138,41 @@ static void wait_for_device_calls(struct cca_heap *heap)
     }
 }
 
+/* All work submitted so far is seen to be over, within the time allowed; heap lock held. */
+static bool is_over_soon(struct cca_heap *heap)
+{
+    uint64_t generation = heap->generation, pause_us = 0;
+    uint64_t deadline_ns = cca_clock_ns() + DETACH_WAIT_NS;
+    struct cca_proof proof = cca_fence_prove(heap);
+    while (proof.id != 0 && heap->generation == generation && heap->state == CCA_HEAP_UP) {
+        cca_fence_poll(heap, CCA_FENCE_ALL);
+        if (heap->generation != generation || cca_fence_is_proven(heap, &proof) ||
+            cca_clock_ns() >= deadline_ns) {
+            break;
+        }
+        cca_fence_pause(heap, &pause_us);
+    }
+    return heap->generation == generation && cca_fence_is_proven(heap, &proof);
+}
+
+/* Mapped memory belongs to the process, so a reset of the context alone would not give it back. It
+ * goes where that can be done in time; in front of work without end it stays. The allocator's lock
+ * is held. */
+static void abandon_mapped(struct cca_allocator *allocator, struct cca_heap *heap)
+{
+    cca_lock_take(&heap->lock);
+    bool is_idle = heap->state == CCA_HEAP_UP && heap->expandables != 0 && is_over_soon(heap);
+    if (is_idle) {
+        close_down(allocator, heap);
+        atomic_fetch_add(&heap->generation, 1);
+    }
+    cca_lock_drop(&heap->lock);
+    if (is_idle) {
+        wait_for_device_calls(heap);
+        cca_expandable_abandon(heap);
+    }
+}
+
 void cca_allocator_detach(struct cca_allocator *allocator, int ordinal)
 {
     if (ordinal < 0 || ordinal >= CCA_DEVICES_MAX) {
@@ -135,15 +181,35 @@ void cca_allocator_detach(struct cca_allocator *allocator, int ordinal)
     cca_lock_take(&allocator->lock);
     struct cca_heap *heap = atomic_load(&allocator->heaps[ordinal]);
     if (heap != NULL) {
+        abandon_mapped(allocator, heap);
         cca_lock_take(&heap->lock);
-        if (heap->state != CCA_HEAP_DOWN) {
+        if (heap->state != CCA_HEAP_DOWN || heap->expandables != 0) {
             take_down(allocator, heap);
         }
         cca_lock_drop(&heap->lock);
     }
+    CCA_EACH_HEAP (other, allocator) {
+        cca_lock_take(&other->lock);
+        other->peers &= ~(1ull << ordinal);
+        cca_lock_drop(&other->lock);
+    }
     cca_lock_drop(&allocator->lock);
     if (heap != NULL) {
         wait_for_device_calls(heap);
+    }
+}
+
+void cca_allocator_peer_access(struct cca_allocator *allocator, int owner, int accessor,
+                               bool is_allowed)
+{
+    struct cca_heap *heap = owner < 0 || owner >= CCA_DEVICES_MAX || accessor < 0 ||
+                                    accessor >= CCA_DEVICES_MAX
+                                ? NULL
+                                : atomic_load(&allocator->heaps[owner]);
+    if (heap != NULL) {
+        cca_lock_take(&heap->lock);
+        cca_expandable_set_peer(heap, accessor, is_allowed);
+        cca_lock_drop(&heap->lock);
     }
 }
 

@@ -3,6 +3,7 @@
 
 #include "alloc/allocator_internal.h"
 #include "alloc/capture.h"
+#include "alloc/expandable.h"
 #include "alloc/fence.h"
 #include "alloc/heap_parts.h"
 #include "alloc/private_pool.h"
@@ -32,6 +33,7 @@ void cca_heap_init(struct cca_heap *heap, struct cca_allocator *allocator, int o
     cca_list_init(&heap->deferred);
     cca_private_pools_init(heap);
     cca_captures_init(heap);
+    cca_expandable_init(heap);
     cca_pool_init(&heap->block_records, sizeof(struct cca_block));
     cca_pool_init(&heap->segment_records, sizeof(struct cca_segment));
     cca_pool_init(&heap->fence_records, sizeof(struct cca_fence));
@@ -131,7 +133,7 @@ static size_t releasable_of(const struct cca_block_pool pools[2])
     for (int small = 0; small < 2; small++) {
         struct cca_block *block = cca_block_pool_lower_bound(&pools[small], CCA_KEY_READY, 0);
         for (; block != NULL && block->key == CCA_KEY_READY; block = cca_block_pool_next(block)) {
-            bytes += cca_block_is_split(block) ? 0 : block->bytes;
+            bytes += cca_block_releasable_bytes(block);
         }
     }
     return bytes;
@@ -147,8 +149,8 @@ size_t cca_heap_releasable_bytes(struct cca_heap *heap)
     return bytes;
 }
 
-/* One block of a segment whose memory is gone. */
-static void drop_block(struct cca_heap *heap, struct cca_block *block, uint64_t now_ns)
+/* One block of a segment whose memory is gone. Whether its record is free now. */
+static bool drop_block(struct cca_heap *heap, struct cca_block *block, uint64_t now_ns)
 {
     struct cca_event event = {.time_ns = now_ns, .stack = block->stack, .thread = block->thread};
     cca_heap_describe_block(&event, block);
@@ -165,16 +167,39 @@ static void drop_block(struct cca_heap *heap, struct cca_block *block, uint64_t 
         event.kind = CCA_EVENT_FREE_COMPLETED;
         heap->pending_bytes -= block->bytes;
         cca_heap_report(heap, &event);
-        break;
+        return true;
     case CCA_BLOCK_FREE:
         cca_block_pool_remove(cca_segment_pool(heap, block->segment), block);
-        if (cca_block_is_split(block)) {
+        if (cca_block_is_part(block)) {
             event.kind = CCA_EVENT_REKEY;
             event.split_count_delta = -1;
             event.split_bytes_delta = -(int64_t)block->bytes;
             cca_heap_report(heap, &event);
         }
-        break;
+        return true;
+    default: return cca_expandable_drop_block(heap, block);
+    }
+}
+
+/* All blocks of a segment. Of an expandable one every stretch of mapped blocks is unmapped. */
+static void drop_blocks(struct cca_heap *heap, struct cca_segment *segment, uint64_t now_ns)
+{
+    size_t mapped = 0;
+    struct cca_block *block = segment->first;
+    while (block != NULL) {
+        struct cca_block *next = block->next;
+        uint64_t end = block->addr + block->bytes;
+        mapped += cca_block_is_mapped(block) ? block->bytes : 0;
+        if (drop_block(heap, block, now_ns)) {
+            cca_pool_give(&heap->block_records, block);
+        }
+        bool ends = next == NULL || !cca_block_is_mapped(next);
+        if (cca_segment_is_expandable(segment) && ends && mapped != 0) {
+            cca_heap_report_range(heap, CCA_EVENT_SEGMENT_UNMAP, segment, end - mapped, mapped,
+                                  now_ns);
+            mapped = 0;
+        }
+        block = next;
     }
 }
 
@@ -184,22 +209,19 @@ void cca_heap_drop(struct cca_heap *heap, uint64_t now_ns)
     cca_stream_use_drop_all(heap);
     CCA_LIST_EACH (link, &heap->segments) {
         struct cca_segment *segment = CCA_LIST_ENTRY(link, struct cca_segment, link);
-        struct cca_block *block = segment->first;
-        while (block != NULL) {
-            struct cca_block *next = block->next;
-            drop_block(heap, block, now_ns);
-            cca_pool_give(&heap->block_records, block);
-            block = next;
+        drop_blocks(heap, segment, now_ns);
+        if (!cca_segment_is_expandable(segment)) {
+            cca_heap_report_segment(heap, CCA_EVENT_SEGMENT_FREE, segment, NULL, 0, now_ns);
         }
-        cca_heap_report_segment(heap, CCA_EVENT_SEGMENT_FREE, segment, NULL, 0, now_ns);
         if (!segment->is_passed) {
             cca_segment_map_remove(&heap->allocator->segments, segment);
-            heap->reserved_bytes -= segment->bytes;
+            heap->reserved_bytes -= cca_segment_held_bytes(segment);
         }
         cca_segment_leave_pool(segment);
         cca_list_remove(&segment->link);
         cca_pool_give(&heap->segment_records, segment);
     }
+    heap->expandables = 0;
     cca_private_pool_drop(heap);
     CCA_ASSERT(heap->reserved_bytes == heap->in_flight_bytes && heap->pending_bytes == 0);
     heap->generation++;

@@ -37,7 +37,8 @@ enum cca_heap_state {
 };
 
 /* Identity: reserved_bytes = sum of the cache's segments + in_flight_bytes; the blocks of all
- * segments are FREE in one of the pools, LIVE in the address map, or PENDING. */
+ * segments are FREE in one of the pools, LIVE in the address map, or PENDING; those of expandable
+ * segments may have no memory (expandable.h). */
 struct cca_heap {
     struct cca_lock lock;
     struct cca_allocator *allocator;
@@ -48,14 +49,19 @@ struct cca_heap {
     atomic_uint device_calls; /* under way with the lock dropped: see device_call.h */
 
     struct cca_block_pool pools[2]; /* [0] large, [1] small */
-    struct cca_list segments;       /* all, in the order they were obtained */
-    size_t reserved_bytes;          /* the cache's driver memory, and what is being asked for */
-    size_t in_flight_bytes;         /* of these, driver allocations under way */
-    unsigned in_flight, growths;    /* how many are, and how many ever began */
-    size_t device_bytes;            /* memory of the device, 0 = not known */
-    size_t limit_bytes;             /* CCA_NO_LIMIT: none */
-    size_t total_bytes;             /* the device's memory, as far as known */
-    double memory_fraction;         /* of it, the most that may be held */
+    /* Expandable segments: see expandable.h. */
+    bool expands;                /* new memory is mapped, where it can be */
+    unsigned expandables;        /* how many such segments there are */
+    struct cca_tree unmapped;    /* blocks without memory, by what may grow there and address */
+    uint64_t peers;              /* devices that may use what is mapped */
+    struct cca_list segments;    /* all, in the order they were obtained */
+    size_t reserved_bytes;       /* the cache's driver memory, and what is being asked for */
+    size_t in_flight_bytes;      /* of these, driver allocations under way */
+    unsigned in_flight, growths; /* how many are, and how many ever began */
+    size_t device_bytes;         /* memory of the device, 0 = not known */
+    size_t limit_bytes;          /* CCA_NO_LIMIT: none */
+    size_t total_bytes;          /* the device's memory, as far as known */
+    double memory_fraction;      /* of it, the most that may be held */
 
     /* Fences: see fence.h. */
     struct cca_list fences; /* oldest first */
@@ -102,6 +108,9 @@ void cca_heap_fini(struct cca_heap *heap);
 struct cca_event cca_heap_event(enum cca_event_kind kind, const struct cca_request *request,
                                 uint64_t now_ns);
 void cca_heap_report(struct cca_heap *heap, const struct cca_event *event);
+
+/* Whether new memory is mapped, after settings or device have changed. */
+void cca_heap_set_expands(struct cca_heap *heap);
 
 /* Sets the limit: the fraction of `total_bytes`, or CCA_MEMORY_LIMIT where that is less. */
 void cca_heap_set_fraction(struct cca_heap *heap, double fraction, size_t total_bytes);
@@ -151,20 +160,27 @@ struct cca_block *cca_heap_complete_free(struct cca_heap *heap, struct cca_block
  * become READY. */
 void cca_heap_rekey(struct cca_heap *heap, cca_key key, uint64_t before_seq, uint64_t now_ns);
 
+/* What is out of all books and goes back to the driver. */
+struct cca_detached {
+    struct cca_list segments; /* linked by `link` */
+    struct cca_list pages;    /* MOVING blocks of expandable segments, linked by `wait` */
+};
+void cca_heap_detached_init(struct cca_detached *detached);
+
 /* Takes every wholly free segment that may go back to the driver out of all books (segment_free)
- * and onto `out`, linked by `link`: READY ones, and others freed before `before_seq`. The caller
- * frees the memory with the lock dropped, then calls cca_heap_forget_segment for each. Large ones
- * come first; then those of private pools that nobody retains, small ones first. */
+ * and onto `out`, and of expandable segments whole free pages (segment_unmap): READY ones, and
+ * others freed before `before_seq`. The caller frees the memory with the lock dropped, then calls
+ * cca_heap_forget_segment for each segment. Large ones come first; then those of private pools that
+ * nobody retains, small ones first. */
 void cca_heap_detach_releasable(struct cca_heap *heap, uint64_t before_seq, uint64_t now_ns,
-                                struct cca_list *out);
+                                struct cca_detached *out);
 
 /* The same for one segment, whose only block is FREE. */
 void cca_heap_detach_segment(struct cca_heap *heap, struct cca_segment *segment, uint64_t now_ns,
-                             struct cca_list *out);
+                             struct cca_detached *out);
 
 /* The record of a detached segment, after its memory went back in `took_ns`. */
-void cca_heap_forget_segment(struct cca_heap *heap, struct cca_segment *segment, uint64_t took_ns,
-                             uint64_t now_ns);
+void cca_heap_forget_segment(struct cca_heap *heap, struct cca_segment *segment, uint64_t took_ns);
 
 /* Whether a free block has this key. */
 bool cca_heap_holds_key(const struct cca_heap *heap, cca_key key);
@@ -172,7 +188,8 @@ bool cca_heap_holds_key(const struct cca_heap *heap, cca_key key);
 /* The largest free block, whoever may take it; 0 when there is none. */
 size_t cca_heap_largest_free(struct cca_heap *heap);
 
-/* Bytes of segments that are one READY block and may go back to the driver. */
+/* Bytes of segments that are one READY block, or of whole pages in one, that may go back to the
+ * driver. */
 size_t cca_heap_releasable_bytes(struct cca_heap *heap);
 
 /* The program's own driver allocation enters and leaves the accounts. False: no record to be had.

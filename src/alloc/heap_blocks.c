@@ -32,7 +32,9 @@ void cca_heap_hand_out(struct cca_heap *heap, struct cca_block *block,
     struct cca_event event = cca_heap_event(CCA_EVENT_ALLOC, request, now_ns);
     cca_heap_describe_block(&event, block);
     event.flags |= flags;
-    if (was_split) {
+    if (cca_segment_is_expandable(block->segment)) {
+        /* Its parts do not count. */
+    } else if (was_split) {
         event.split_count_delta = rest_bytes == 0 ? -1 : 0;
         event.split_bytes_delta = -(int64_t)block->bytes;
     } else if (rest_bytes != 0) {
@@ -46,7 +48,7 @@ size_t cca_heap_cut(struct cca_heap *heap, const struct cca_policy *policy, stru
                     size_t rounded, cca_key key)
 {
     const struct cca_private_pool *pool = block->segment->pool;
-    if (!cca_policy_should_split(policy, block->bytes, rounded) ||
+    if (!cca_policy_should_split(policy, block->bytes, rounded, heap->expands) ||
         (pool != NULL && pool->no_split)) {
         return 0;
     }
@@ -69,20 +71,35 @@ void cca_heap_count_search(struct cca_heap *heap, const struct cca_policy *polic
     }
 }
 
+/* A FREE block that is in no pool (any more). */
+static struct cca_block *give(struct cca_heap *heap, struct cca_block *block,
+                              const struct cca_policy *policy, const struct cca_request *request,
+                              size_t rounded, unsigned flags, uint64_t now_ns)
+{
+    bool was_split = cca_block_is_split(block);
+    size_t rest_bytes = cca_heap_cut(heap, policy, block, rounded, block->key);
+    cca_heap_hand_out(heap, block, request, was_split, rest_bytes, flags, now_ns);
+    return block;
+}
+
+struct cca_block *cca_heap_take_block(struct cca_heap *heap, struct cca_block *block,
+                                      const struct cca_request *request, size_t rounded,
+                                      uint64_t now_ns)
+{
+    cca_block_pool_remove(cca_segment_pool(heap, block->segment), block);
+    return give(heap, block, &heap->allocator->policy, request, rounded, 0, now_ns);
+}
+
 /* Best fit of one pool. */
 static struct cca_block *take_from(struct cca_heap *heap, struct cca_block_pool *pool,
                                    const struct cca_policy *policy,
                                    const struct cca_request *request, size_t rounded,
                                    uint64_t now_ns)
 {
-    struct cca_block *block = cca_block_pool_take(pool, policy, request->key, rounded);
-    if (block == NULL) {
-        return NULL;
-    }
-    bool was_split = cca_block_is_split(block);
-    size_t rest_bytes = cca_heap_cut(heap, policy, block, rounded, block->key);
-    cca_heap_hand_out(heap, block, request, was_split, rest_bytes, CCA_EVENT_HIT, now_ns);
-    return block;
+    struct cca_block *block = cca_block_pool_take(pool, policy, request->key, rounded,
+                                                  heap->expands);
+    return block == NULL ? NULL
+                         : give(heap, block, policy, request, rounded, CCA_EVENT_HIT, now_ns);
 }
 
 struct cca_block *cca_heap_take_cached(struct cca_heap *heap, const struct cca_policy *policy,
@@ -139,19 +156,10 @@ static bool may_join(const struct cca_block *neighbour, cca_key key, bool ready_
     return !ready_only && (neighbour->key == CCA_KEY_READY || key == CCA_KEY_READY);
 }
 
-struct joined {
-    struct cca_block *block;
-    int32_t count_delta;
-    int64_t bytes_delta;
-};
-
-/* Joins a block that is in no pool with its free neighbours and puts the result into the pool. The
- * deltas are those of the free parts of split segments. */
-static struct joined join_and_insert(struct cca_heap *heap, struct cca_block *block,
-                                     bool ready_only)
+struct cca_joined cca_heap_join(struct cca_heap *heap, struct cca_block *block, bool ready_only)
 {
     struct cca_block_pool *pool = cca_segment_pool(heap, block->segment);
-    struct joined result = {.block = block};
+    struct cca_joined result = {.block = block};
     /* Until there is no more to join: a READY block that becomes a stream's may then join what lies
      * beyond it. */
     for (;;) {
@@ -161,13 +169,14 @@ static struct joined join_and_insert(struct cca_heap *heap, struct cca_block *bl
             break;
         }
         cca_block_pool_remove(pool, neighbour);
-        result.count_delta--;
-        result.bytes_delta -= (int64_t)neighbour->bytes;
+        if (cca_block_is_part(neighbour)) {
+            result.count_delta--;
+            result.bytes_delta -= (int64_t)neighbour->bytes;
+        }
         struct cca_block *lower = upper ? block : neighbour;
         struct cca_block *gone = upper ? neighbour : block;
         cca_key key = block->key != CCA_KEY_READY ? block->key : neighbour->key;
-        uint64_t seq = block->freed_seq > neighbour->freed_seq ? block->freed_seq
-                                                               : neighbour->freed_seq;
+        uint64_t seq = cca_block_last_use(block, neighbour);
         cca_block_merge(lower, gone);
         cca_pool_give(&heap->block_records, gone);
         lower->key = key;
@@ -177,7 +186,7 @@ static struct joined join_and_insert(struct cca_heap *heap, struct cca_block *bl
     block->requested_bytes = 0;
     block->stack = 0;
     cca_block_pool_insert(pool, block);
-    if (cca_block_is_split(block)) {
+    if (cca_block_is_part(block)) {
         result.count_delta++;
         result.bytes_delta += (int64_t)block->bytes;
     }
@@ -199,7 +208,7 @@ struct cca_block *cca_heap_complete_free(struct cca_heap *heap, struct cca_block
     heap->pending_bytes -= block->bytes;
     block->key = key;
     block->freed_seq = ++heap->frees;
-    struct joined joined = join_and_insert(heap, block, false);
+    struct cca_joined joined = cca_heap_join(heap, block, false);
     event.split_count_delta = joined.count_delta;
     event.split_bytes_delta = joined.bytes_delta;
     cca_heap_report(heap, &event);
@@ -229,15 +238,15 @@ static void rekey_pools(struct cca_heap *heap, struct cca_block_pool *pools, cca
         struct cca_block_pool *pool = &pools[small];
         struct cca_block *block;
         while ((block = find_keyed(pool, key, before_seq)) != NULL) {
-            bool was_split = cca_block_is_split(block);
+            bool was_part = cca_block_is_part(block);
             size_t bytes = block->bytes;
             cca_block_pool_remove(pool, block);
             block->key = CCA_KEY_READY;
             struct cca_event event = {.kind = CCA_EVENT_REKEY, .time_ns = now_ns};
             event.flags = cca_segment_flags(block->segment);
-            struct joined joined = join_and_insert(heap, block, true);
-            event.split_count_delta = joined.count_delta - (was_split ? 1 : 0);
-            event.split_bytes_delta = joined.bytes_delta - (was_split ? (int64_t)bytes : 0);
+            struct cca_joined joined = cca_heap_join(heap, block, true);
+            event.split_count_delta = joined.count_delta - (was_part ? 1 : 0);
+            event.split_bytes_delta = joined.bytes_delta - (was_part ? (int64_t)bytes : 0);
             cca_heap_report(heap, &event);
         }
     }

@@ -10,7 +10,8 @@
 /* What the events of a segment and of its blocks share. */
 static inline unsigned cca_segment_flags(const struct cca_segment *segment)
 {
-    return (segment->is_small ? CCA_EVENT_SMALL : 0) | (segment->is_passed ? CCA_EVENT_PASSED : 0);
+    return (segment->is_small ? CCA_EVENT_SMALL : 0) | (segment->is_passed ? CCA_EVENT_PASSED : 0) |
+           (cca_segment_is_expandable(segment) ? CCA_EVENT_EXPANDABLE : 0);
 }
 
 static inline uint16_t cca_segment_pool_number(const struct cca_segment *segment)
@@ -42,6 +43,35 @@ void cca_heap_hand_out(struct cca_heap *heap, struct cca_block *block,
  * Returns the size of the rest, or 0. Without memory for a record the block stays whole. */
 size_t cca_heap_cut(struct cca_heap *heap, const struct cca_policy *policy, struct cca_block *block,
                     size_t rounded, cca_key key);
+
+/* A FREE block out of its pool, cut to size and LIVE. */
+struct cca_block *cca_heap_take_block(struct cca_heap *heap, struct cca_block *block,
+                                      const struct cca_request *request, size_t rounded,
+                                      uint64_t now_ns);
+
+struct cca_joined {
+    struct cca_block *block;
+    int32_t count_delta; /* of the free parts of split segments */
+    int64_t bytes_delta;
+};
+
+/* Joins a block that is in no pool with its free neighbours and puts the result into the pool.
+ * `ready_only`: only with those of its own key. */
+struct cca_joined cca_heap_join(struct cca_heap *heap, struct cca_block *block, bool ready_only);
+
+/* An event about a segment, to be completed. */
+struct cca_event cca_heap_segment_event(enum cca_event_kind kind, const struct cca_segment *segment,
+                                        const struct cca_request *request, uint64_t took_ns,
+                                        uint64_t now_ns);
+
+/* Memory of a segment has gone back to the driver. */
+void cca_heap_report_released(struct cca_heap *heap, const struct cca_segment *segment,
+                              uint64_t took_ns);
+
+/* A part of an expandable segment. */
+void cca_heap_report_range(struct cca_heap *heap, enum cca_event_kind kind,
+                           const struct cca_segment *segment, uint64_t addr, size_t bytes,
+                           uint64_t now_ns);
 
 /* An event about a whole segment; `request` may be NULL. */
 void cca_heap_report_segment(struct cca_heap *heap, enum cca_event_kind kind,

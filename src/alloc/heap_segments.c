@@ -3,7 +3,9 @@
 #include "alloc/heap_parts.h"
 
 #include "alloc/allocator_internal.h"
+#include "alloc/expandable.h"
 #include "base/check.h"
+#include "base/clock.h"
 
 struct cca_segment *cca_heap_take_records(struct cca_heap *heap)
 {
@@ -41,9 +43,9 @@ static struct cca_block *link_segment(struct cca_heap *heap, struct cca_segment 
     return block;
 }
 
-static struct cca_event segment_event(enum cca_event_kind kind, const struct cca_segment *segment,
-                                      const struct cca_request *request, uint64_t took_ns,
-                                      uint64_t now_ns)
+struct cca_event cca_heap_segment_event(enum cca_event_kind kind, const struct cca_segment *segment,
+                                        const struct cca_request *request, uint64_t took_ns,
+                                        uint64_t now_ns)
 {
     struct cca_event event = cca_heap_event(kind, request, now_ns);
     event.flags = cca_segment_flags(segment) | (segment->was_oversize ? CCA_EVENT_OVERSIZE : 0);
@@ -60,7 +62,23 @@ void cca_heap_report_segment(struct cca_heap *heap, enum cca_event_kind kind,
                              const struct cca_segment *segment, const struct cca_request *request,
                              uint64_t took_ns, uint64_t now_ns)
 {
-    struct cca_event event = segment_event(kind, segment, request, took_ns, now_ns);
+    struct cca_event event = cca_heap_segment_event(kind, segment, request, took_ns, now_ns);
+    cca_heap_report(heap, &event);
+}
+
+void cca_heap_report_released(struct cca_heap *heap, const struct cca_segment *segment,
+                              uint64_t took_ns)
+{
+    cca_heap_report_segment(heap, CCA_EVENT_DRIVER_FREED, segment, NULL, took_ns, cca_clock_ns());
+}
+
+void cca_heap_report_range(struct cca_heap *heap, enum cca_event_kind kind,
+                           const struct cca_segment *segment, uint64_t addr, size_t bytes,
+                           uint64_t now_ns)
+{
+    struct cca_event event = cca_heap_segment_event(kind, segment, NULL, 0, now_ns);
+    event.addr = addr;
+    event.requested_bytes = event.block_bytes = bytes;
     cca_heap_report(heap, &event);
 }
 
@@ -68,8 +86,8 @@ static void report_growth(struct cca_heap *heap, const struct cca_segment *segme
                           const struct cca_request *request, const struct cca_growth *growth,
                           uint64_t now_ns)
 {
-    struct cca_event event = segment_event(CCA_EVENT_SEGMENT_ALLOC, segment, request,
-                                           growth->took_ns, now_ns);
+    struct cca_event event = cca_heap_segment_event(CCA_EVENT_SEGMENT_ALLOC, segment, request,
+                                                    growth->took_ns, now_ns);
     event.flags |= growth->is_contended ? CCA_EVENT_CONTENDED : 0;
     cca_heap_report(heap, &event);
 }
@@ -103,11 +121,17 @@ void cca_segment_leave_pool(struct cca_segment *segment)
     }
 }
 
+void cca_heap_detached_init(struct cca_detached *detached)
+{
+    cca_list_init(&detached->segments);
+    cca_list_init(&detached->pages);
+}
+
 void cca_heap_detach_segment(struct cca_heap *heap, struct cca_segment *segment, uint64_t now_ns,
-                             struct cca_list *out)
+                             struct cca_detached *out)
 {
     struct cca_block *block = segment->first;
-    CCA_ASSERT(block->state == CCA_BLOCK_FREE && !cca_block_is_split(block));
+    CCA_ASSERT(block->state == CCA_BLOCK_FREE && cca_block_is_whole(block));
     cca_heap_report_segment(heap, CCA_EVENT_SEGMENT_FREE, segment, NULL, 0, now_ns);
     cca_block_pool_remove(cca_segment_pool(heap, segment), block);
     cca_pool_give(&heap->block_records, block);
@@ -117,25 +141,54 @@ void cca_heap_detach_segment(struct cca_heap *heap, struct cca_segment *segment,
     cca_list_remove(&segment->link);
     heap->reserved_bytes -= segment->bytes;
     heap->releases_in_flight++;
-    cca_list_push_back(out, &segment->link);
+    cca_list_push_back(&out->segments, &segment->link);
 }
 
-static void detach_from(struct cca_heap *heap, struct cca_block_pool *pool, uint64_t before_seq,
-                        uint64_t now_ns, struct cca_list *out)
+static bool is_over(const struct cca_block *block, uint64_t before_seq)
+{
+    return block->key == CCA_KEY_READY || block->freed_seq < before_seq;
+}
+
+static void detach_segments(struct cca_heap *heap, struct cca_block_pool *pool, uint64_t before_seq,
+                            uint64_t now_ns, struct cca_detached *out)
 {
     struct cca_block *block = cca_block_pool_first(pool);
     while (block != NULL) {
         struct cca_block *next = cca_block_pool_next(block);
-        bool is_over = block->key == CCA_KEY_READY || block->freed_seq < before_seq;
-        if (is_over && !cca_block_is_split(block)) {
+        if (is_over(block, before_seq) && cca_block_is_whole(block)) {
             cca_heap_detach_segment(heap, block->segment, now_ns, out);
         }
         block = next;
     }
 }
 
+static void detach_pages(struct cca_heap *heap, struct cca_block_pool *pool, uint64_t before_seq,
+                         uint64_t now_ns, struct cca_detached *out)
+{
+    struct cca_block *block = cca_block_pool_first(pool);
+    while (block != NULL) {
+        struct cca_block *next = cca_block_pool_next(block);
+        if (is_over(block, before_seq) && cca_segment_is_expandable(block->segment)) {
+            (void)cca_expandable_detach(heap, block, SIZE_MAX, now_ns, &out->pages);
+        }
+        block = next;
+    }
+}
+
+static void detach_from(struct cca_heap *heap, struct cca_block_pool *pool, uint64_t before_seq,
+                        uint64_t now_ns, struct cca_detached *out)
+{
+    if (pool->whole_bytes == 0) {
+        return;
+    }
+    detach_segments(heap, pool, before_seq, now_ns, out);
+    if (heap->expandables != 0) {
+        detach_pages(heap, pool, before_seq, now_ns, out);
+    }
+}
+
 void cca_heap_detach_releasable(struct cca_heap *heap, uint64_t before_seq, uint64_t now_ns,
-                                struct cca_list *out)
+                                struct cca_detached *out)
 {
     detach_from(heap, &heap->pools[0], before_seq, now_ns, out);
     detach_from(heap, &heap->pools[1], before_seq, now_ns, out);
@@ -149,12 +202,11 @@ void cca_heap_detach_releasable(struct cca_heap *heap, uint64_t before_seq, uint
     cca_private_pool_sweep(heap);
 }
 
-void cca_heap_forget_segment(struct cca_heap *heap, struct cca_segment *segment, uint64_t took_ns,
-                             uint64_t now_ns)
+void cca_heap_forget_segment(struct cca_heap *heap, struct cca_segment *segment, uint64_t took_ns)
 {
     cca_list_remove(&segment->link);
     heap->releases_in_flight--;
-    cca_heap_report_segment(heap, CCA_EVENT_DRIVER_FREED, segment, NULL, took_ns, now_ns);
+    cca_heap_report_released(heap, segment, took_ns);
     cca_pool_give(&heap->segment_records, segment);
 }
 

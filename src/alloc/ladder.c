@@ -3,11 +3,13 @@
 
 #include "alloc/allocator_internal.h"
 #include "alloc/device_call.h"
+#include "alloc/expandable.h"
 #include "alloc/fence.h"
 #include "alloc/private_pool.h"
 #include "alloc/stream_use.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/log.h"
 
 /* Frees memory of one generation; a context that is gone has taken it along. True when the context
  * turns out to have failed. A free that fails otherwise leaves the memory out of our books all the
@@ -28,21 +30,20 @@ static bool free_memory(struct cca_heap *heap, uint64_t addr, uint64_t generatio
 
 /* Frees the memory of detached segments. The driver's free may wait for the whole device: call it
  * where the program's own call would wait, or when the device is seen to be idle. */
-static size_t free_detached(struct cca_heap *heap, struct cca_list *detached)
+static size_t free_detached(struct cca_heap *heap, struct cca_detached *detached)
 {
     size_t bytes = 0;
     uint64_t generation = heap->generation;
-    CCA_LIST_EACH (link, detached) {
+    CCA_LIST_EACH (link, &detached->segments) {
         struct cca_segment *segment = CCA_LIST_ENTRY(link, struct cca_segment, link);
         uint64_t began_ns = cca_clock_ns();
         bytes += segment->bytes;
         if (free_memory(heap, segment->addr, generation) && heap->generation == generation) {
             heap->state = CCA_HEAP_DEAD;
         }
-        uint64_t now_ns = cca_clock_ns();
-        cca_heap_forget_segment(heap, segment, now_ns - began_ns, now_ns);
+        cca_heap_forget_segment(heap, segment, cca_clock_ns() - began_ns);
     }
-    return bytes;
+    return bytes + cca_expandable_unmap(heap, &detached->pages);
 }
 
 /* Nothing goes back to the driver while a capture is open. */
@@ -54,8 +55,8 @@ static bool can_release(const struct cca_heap *heap)
 
 static size_t release_before(struct cca_heap *heap, uint64_t before_seq)
 {
-    struct cca_list detached;
-    cca_list_init(&detached);
+    struct cca_detached detached;
+    cca_heap_detached_init(&detached);
     if (!can_release(heap)) {
         return 0;
     }
@@ -84,49 +85,66 @@ size_t cca_ladder_release_ready(struct cca_heap *heap)
     return release_before(heap, 0);
 }
 
+/* Whether nothing that is not over can use the block any more. */
+static bool is_usable_by_all(const struct cca_heap *heap, const struct cca_block *block)
+{
+    return block->key == CCA_KEY_READY || !heap->rekeys;
+}
+
 /* Whether the block may go back to the driver unwaited: what streams hold may still be in use, but
  * for a core driven in stream order, where the driver's own free waits. */
 static bool may_release(const struct cca_heap *heap, const struct cca_block *block)
 {
-    return !cca_block_is_split(block) && (block->key == CCA_KEY_READY || !heap->rekeys);
+    return cca_block_is_whole(block) && is_usable_by_all(heap, block);
 }
 
-/* The largest segment of the pool that may go back, or NULL. */
+/* The block of the pool with most to give back, or NULL. */
 static struct cca_block *largest_idle(struct cca_heap *heap, struct cca_block_pool *pool)
 {
     struct cca_block *largest = NULL;
+    size_t most = 0;
     for (struct cca_block *block = cca_block_pool_first(pool); block != NULL;
          block = cca_block_pool_next(block)) {
-        if (may_release(heap, block) && (largest == NULL || block->bytes > largest->bytes)) {
-            largest = block;
-        }
+        size_t bytes = is_usable_by_all(heap, block) ? cca_block_releasable_bytes(block) : 0;
+        largest = bytes > most ? block : largest;
+        most = bytes > most ? bytes : most;
     }
     return largest;
+}
+
+static size_t idle_bytes(const struct cca_heap *heap)
+{
+    return heap->pools[0].whole_bytes + heap->pools[1].whole_bytes;
 }
 
 void cca_ladder_hold_cache_limit(struct cca_heap *heap)
 {
     size_t limit = heap->allocator->settings.cache_limit;
-    struct cca_list detached;
-    cca_list_init(&detached);
-    if (!can_release(heap) || heap->pools[0].whole_bytes + heap->pools[1].whole_bytes <= limit ||
-        !is_idle_now(heap)) {
+    struct cca_detached detached;
+    cca_heap_detached_init(&detached);
+    if (!can_release(heap) || idle_bytes(heap) <= limit || !is_idle_now(heap)) {
         return;
     }
-    while (heap->pools[0].whole_bytes + heap->pools[1].whole_bytes > limit) {
+    for (size_t idle = 0; (idle = idle_bytes(heap)) > limit;) {
         struct cca_block *block = largest_idle(heap, &heap->pools[0]);
         block = block != NULL ? block : largest_idle(heap, &heap->pools[1]);
         if (block == NULL) {
             break;
         }
-        cca_heap_detach_segment(heap, block->segment, cca_clock_ns(), &detached);
+        uint64_t now_ns = cca_clock_ns();
+        if (cca_block_is_whole(block)) {
+            cca_heap_detach_segment(heap, block->segment, now_ns, &detached);
+        } else if (!cca_expandable_detach(heap, block, idle - limit, now_ns, &detached.pages)) {
+            break;
+        }
     }
     free_detached(heap, &detached);
 }
 
 /* Releases the candidates of at least average age; their number and the sum of their ages are kept
  * up to date. False when there was none. */
-static bool collect_old(struct cca_heap *heap, double *ages, size_t *count, struct cca_list *out)
+static bool collect_old(struct cca_heap *heap, double *ages, size_t *count,
+                        struct cca_detached *out)
 {
     struct cca_block_pool *pool = &heap->pools[0];
     double average = *ages / (double)*count;
@@ -152,9 +170,9 @@ static void collect(struct cca_heap *heap)
 {
     double threshold = heap->allocator->policy.gc_threshold, ages = 0;
     struct cca_block_pool *pool = &heap->pools[0];
-    struct cca_list detached;
+    struct cca_detached detached;
     size_t count = 0;
-    cca_list_init(&detached);
+    cca_heap_detached_init(&detached);
     if (heap->limit_bytes == CCA_NO_LIMIT || !(threshold > 0) || !can_release(heap)) {
         return;
     }
@@ -284,10 +302,35 @@ static struct cca_status grow_by(struct cca_heap *heap, const struct cca_request
     return cca_status_ok();
 }
 
+/* Writing may block, so not under the lock. */
+static void say_not_mapped(struct cca_heap *heap, int raw)
+{
+    static int said;
+    int depth = cca_heap_step_out(heap);
+    cca_log_once(&said, CCA_LOG_WARN,
+                 "memory cannot be mapped now (driver error %d): segments that do not expand serve "
+                 "instead",
+                 raw);
+    cca_heap_step_in(heap, depth);
+}
+
+/* A segment grows where settings and device allow it, else there is a new one. */
 static struct cca_status grow(struct cca_heap *heap, const struct cca_request *request,
                               size_t rounded, struct cca_block **block_out)
 {
+    uint64_t generation = heap->generation;
     size_t bytes = cca_policy_segment_bytes(&heap->allocator->policy, rounded);
+    if (heap->expands && !is_over_limit(heap, bytes)) {
+        struct cca_status status = cca_expandable_grow(heap, request, rounded, block_out);
+        if (status.kind != CCA_UNSUPPORTED || heap->generation != generation ||
+            heap->state != CCA_HEAP_UP) {
+            return status;
+        }
+        say_not_mapped(heap, status.raw);
+        if (heap->generation != generation || heap->state != CCA_HEAP_UP) {
+            return status;
+        }
+    }
     return grow_by(heap, request, rounded, bytes, block_out);
 }
 
@@ -299,7 +342,7 @@ static struct cca_status grow_exactly(struct cca_heap *heap, const struct cca_re
 {
     size_t usual = cca_policy_segment_bytes(&heap->allocator->policy, rounded);
     size_t bytes = (rounded + CCA_LARGE_ROUND - 1) / CCA_LARGE_ROUND * CCA_LARGE_ROUND;
-    if (!heap->rekeys || bytes >= usual) {
+    if (!heap->rekeys || (bytes >= usual && !heap->expands)) {
         return (struct cca_status){CCA_NO_MEMORY, 0};
     }
     return grow_by(heap, request, rounded, bytes, block_out);
@@ -318,20 +361,24 @@ static bool release_oversize(struct cca_heap *heap, const struct cca_request *re
     struct cca_block_pool *pool = cca_heap_pool(heap, request->pool, cca_policy_is_small(rounded));
     /* Memory in a stream's order may still be in use; only what is READY may go back unwaited. */
     cca_key key = heap->rekeys ? CCA_KEY_READY : request->key;
-    struct cca_list detached;
-    cca_list_init(&detached);
+    struct cca_detached detached;
+    cca_heap_detached_init(&detached);
     struct cca_block *block = cca_block_pool_lower_bound(pool, key, wanted);
+    while (block != NULL && cca_segment_is_expandable(block->segment)) {
+        block = cca_block_pool_next_of_key(block);
+    }
     if (block != NULL && !cca_block_is_split(block)) {
         found = block->bytes;
         cca_heap_detach_segment(heap, block->segment, cca_clock_ns(), &detached);
     }
-    while (found < wanted) {
-        block = cca_block_pool_largest(pool, key);
-        if (block == NULL || block->bytes < policy->max_split_size || cca_block_is_split(block)) {
-            break;
+    block = found < wanted ? cca_block_pool_largest(pool, key) : NULL;
+    while (block != NULL && found < wanted && block->bytes >= policy->max_split_size) {
+        struct cca_block *smaller = cca_block_pool_previous_of_key(block);
+        if (cca_block_is_whole(block)) {
+            found += block->bytes;
+            cca_heap_detach_segment(heap, block->segment, cca_clock_ns(), &detached);
         }
-        found += block->bytes;
-        cca_heap_detach_segment(heap, block->segment, cca_clock_ns(), &detached);
+        block = smaller;
     }
     free_detached(heap, &detached);
     return found >= wanted;

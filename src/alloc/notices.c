@@ -216,7 +216,7 @@ struct cca_address_info cca_allocator_look_up(struct cca_allocator *allocator, u
         struct cca_heap *heap = segment->heap;
         cca_lock_take(&heap->lock);
         info.is_live_block = block->addr == addr && block->state == CCA_BLOCK_LIVE;
-        info.fills_segment = info.is_live_block && !cca_block_is_split(block);
+        info.fills_segment = info.is_live_block && cca_block_is_whole(block);
         cca_lock_drop(&heap->lock);
     }
     return info;

@@ -82,10 +82,11 @@ bool cca_policy_may_use(const struct cca_policy *policy, size_t block_bytes, siz
     return block_bytes - rounded < policy->max_non_split_rounding;
 }
 
-bool cca_policy_should_split(const struct cca_policy *policy, size_t block_bytes, size_t rounded)
+bool cca_policy_should_split(const struct cca_policy *policy, size_t block_bytes, size_t rounded,
+                             bool expands)
 {
     size_t rest = block_bytes - rounded;
-    if (cca_policy_is_small(rounded)) {
+    if (expands || cca_policy_is_small(rounded)) {
         return rest >= CCA_MIN_BLOCK;
     }
     return !cca_policy_is_oversize(policy, rounded) && rest > CCA_SMALL_LIMIT;

@@ -42,7 +42,9 @@ bool cca_policy_is_oversize(const struct cca_policy *policy, size_t bytes);
  * block is never broken for a normal request, nor wasted on a much smaller oversize one. */
 bool cca_policy_may_use(const struct cca_policy *policy, size_t block_bytes, size_t rounded);
 
-/* Whether the rest of the block is cut off and stays free. */
-bool cca_policy_should_split(const struct cca_policy *policy, size_t block_bytes, size_t rounded);
+/* Whether the rest of the block is cut off and stays free. `expands`: the request may grow an
+ * expandable segment, where every rest is worth keeping. */
+bool cca_policy_should_split(const struct cca_policy *policy, size_t block_bytes, size_t rounded,
+                             bool expands);
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "alloc/ladder.h"
 #include "alloc/verify.h"
+#include "base/log.h"
 #include "config/conf.h"
 
 void cca_heap_set_fraction(struct cca_heap *heap, double fraction, size_t total_bytes)
@@ -20,6 +21,23 @@ void cca_heap_set_fraction(struct cca_heap *heap, double fraction, size_t total_
     heap->memory_fraction = fraction;
     heap->total_bytes = total_bytes;
     heap->limit_bytes = limit;
+}
+
+void cca_heap_set_expands(struct cca_heap *heap)
+{
+    heap->expands = heap->allocator->settings.expandable_segments &&
+                    heap->device.map_granularity != 0;
+}
+
+void cca_settings_say_unmappable(const struct cca_allocator *allocator,
+                                 const struct cca_device *device)
+{
+    static int said;
+    if (allocator->settings.expandable_segments && device->map_granularity == 0) {
+        cca_log_once(&said, CCA_LOG_WARN,
+                     "expandable segments need a driver and a device that can map memory; ordinary "
+                     "segments serve instead");
+    }
 }
 
 int cca_allocator_set_memory_fraction(struct cca_allocator *allocator, int ordinal, double fraction)
@@ -110,14 +128,19 @@ int cca_allocator_set_conf(struct cca_allocator *allocator, const char *text,
         lock_heaps(allocator);
         allocator->settings = next;
         cca_policy_init(&allocator->policy, &next);
-        for (int i = 0; i < CCA_DEVICES_MAX && is_new_fraction; i++) {
-            struct cca_heap *heap = atomic_load(&allocator->heaps[i]);
-            if (heap != NULL) {
+        CCA_EACH_HEAP (heap, allocator) {
+            cca_heap_set_expands(heap);
+            if (is_new_fraction) {
                 cca_heap_set_fraction(heap, next.memory_fraction, heap->total_bytes);
             }
         }
         unlock_heaps(allocator);
     }
     cca_lock_drop(&allocator->lock);
+    CCA_EACH_HEAP (heap, allocator) {
+        if (rc == 0 && atomic_load(&heap->context) != 0) {
+            cca_settings_say_unmappable(allocator, &heap->device);
+        }
+    }
     return rc;
 }

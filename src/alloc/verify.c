@@ -11,7 +11,20 @@ struct sums {
     size_t use_events; /* that PENDING blocks wait for */
     size_t live_blocks, active_blocks, free_blocks, segments;
     size_t split_blocks, split_bytes, private_segments;
+    size_t expandables, unmapped_blocks;
 };
+
+static const char *verify_pages(const struct cca_segment *segment, const struct cca_block *block)
+{
+    if (!cca_segment_is_expandable(segment)) {
+        return "a part of an ordinary segment has no memory";
+    }
+    if ((block->addr - segment->addr) % segment->page_bytes != 0 ||
+        block->bytes % segment->page_bytes != 0) {
+        return "what has no memory is not whole pages";
+    }
+    return NULL;
+}
 
 static const char *verify_block(struct cca_heap *heap, const struct cca_segment *segment,
                                 struct cca_block *block, struct sums *sums)
@@ -44,11 +57,23 @@ static const char *verify_block(struct cca_heap *heap, const struct cca_segment 
             return "two free neighbours of one key were not joined";
         }
         sums->free_blocks++;
-        if (cca_block_is_split(block)) {
+        if (cca_block_is_part(block)) {
             sums->split_blocks++;
             sums->split_bytes += block->bytes;
         }
         return NULL;
+    case CCA_BLOCK_UNMAPPED:
+        sums->unmapped_blocks++;
+        if (block->next != NULL && block->next->state == CCA_BLOCK_UNMAPPED) {
+            return "two neighbours without memory were not joined";
+        }
+        /* fall through */
+        __attribute__((fallthrough));
+    case CCA_BLOCK_MOVING: return verify_pages(segment, block);
+    case CCA_BLOCK_CLAIMED:
+        return cca_segment_is_expandable(segment) ? NULL
+                                                  : "a block of an ordinary segment is "
+                                                    "claimed";
     default: return "a block has no state";
     }
     sums->active += block->bytes;
@@ -61,6 +86,7 @@ static const char *verify_segment(struct cca_heap *heap, struct cca_segment *seg
                                   struct sums *sums)
 {
     uint64_t end = segment->addr;
+    size_t mapped = 0;
     if (segment->first == NULL || segment->first->prev != NULL) {
         return "a segment has no first block";
     }
@@ -69,6 +95,7 @@ static const char *verify_segment(struct cca_heap *heap, struct cca_segment *seg
             return "blocks do not tile their segment";
         }
         end += block->bytes;
+        mapped += cca_block_is_mapped(block) ? block->bytes : 0;
         const char *broken = verify_block(heap, segment, block, sums);
         if (broken != NULL) {
             return broken;
@@ -77,9 +104,13 @@ static const char *verify_segment(struct cca_heap *heap, struct cca_segment *seg
     if (end != segment->addr + segment->bytes) {
         return "blocks do not fill their segment";
     }
-    sums->segments++;
+    if (cca_segment_is_expandable(segment) && mapped != segment->mapped_bytes) {
+        return "mapped_bytes is not the sum of the blocks with memory";
+    }
+    sums->segments += !cca_segment_is_expandable(segment);
+    sums->expandables += cca_segment_is_expandable(segment);
     sums->private_segments += segment->pool != NULL;
-    sums->reserved += segment->bytes;
+    sums->reserved += cca_segment_held_bytes(segment);
     return NULL;
 }
 
@@ -97,7 +128,7 @@ static const char *verify_pool(struct cca_heap *heap, struct cca_private_pool *p
                 return "a pool holds a block that is not free or of another pool";
             }
             free_bytes += block->bytes;
-            whole_bytes += cca_block_is_split(block) ? 0 : block->bytes;
+            whole_bytes += cca_block_releasable_bytes(block);
             ++*count;
         }
         if (pool->free_bytes != free_bytes || pool->whole_bytes != whole_bytes) {
@@ -118,7 +149,7 @@ static const char *verify_pool_row(const struct cca_heap *heap, const struct cca
     }
     CCA_LIST_EACH (link, &heap->segments) {
         const struct cca_segment *segment = CCA_LIST_ENTRY(link, struct cca_segment, link);
-        bytes += segment->pool == pool ? segment->bytes : 0;
+        bytes += segment->pool == pool ? cca_segment_held_bytes(segment) : 0;
         count += segment->pool == pool;
     }
     if (count != pool->segments ||
@@ -235,6 +266,9 @@ const char *cca_verify_heap(struct cca_heap *heap)
             return broken;
         }
         passed += segment->is_passed ? segment->bytes : 0;
+    }
+    if (sums.expandables != heap->expandables || sums.unmapped_blocks != heap->unmapped.count) {
+        return "expandable segments, or blocks without memory, are not counted right";
     }
     if (sums.reserved - passed + heap->in_flight_bytes != heap->reserved_bytes) {
         return "reserved_bytes of the heap is not the sum of its segments";

@@ -120,21 +120,17 @@ static enum outcome set_capture_reuse(struct cca_config *config, const char *val
     return read_bool(value, &config->graph_capture_reuse);
 }
 
+static enum outcome set_expandable(struct cca_config *config, const char *value)
+{
+    return read_bool(value, &config->expandable_segments);
+}
+
 /* The lock is never held during a driver allocation. */
 static enum outcome accept_bool(struct cca_config *config, const char *value)
 {
     bool ignored;
     (void)config;
     return read_bool(value, &ignored);
-}
-
-/* False is what there is. */
-static enum outcome later_if_true(struct cca_config *config, const char *value)
-{
-    bool is_on = false;
-    (void)config;
-    enum outcome outcome = read_bool(value, &is_on);
-    return outcome == TAKEN && is_on ? LATER : outcome;
 }
 
 static enum outcome later(struct cca_config *config, const char *value)
@@ -166,8 +162,8 @@ static const struct key {
     {"throw_on_cudamalloc_oom", set_oom_reject, NULL},
     {"release_lock_on_cudamalloc", accept_bool, NULL},
     {"backend", set_backend, NULL},
-    {"expandable_segments", later_if_true, NULL},
     {"graph_capture_record_stream_reuse", set_capture_reuse, NULL},
+    {"expandable_segments", set_expandable, NULL},
     {"expandable_segments_reserve", later, NULL},
     {"expandable_segments_reserve_by_class", later, NULL},
 };

@@ -5,105 +5,43 @@
 #include <stdatomic.h>
 
 #include "device/cuda_error.h"
+#include "device/cuda_mapping.h"
+#include "device/cuda_scope.h"
 
-/* What a call must put back. */
-struct scope {
-    const struct cca_cuda_table *table;
-    CUstreamCaptureMode mode; /* the thread's own, when `is_relaxed` */
-    bool is_relaxed;
-    bool is_pushed;
-};
-
-/* How much of a context a driver function needs. */
-enum need {
-    NEED_THIS, /* acts on the current context, so it must be ours */
-    NEED_ANY   /* names its object, but refuses a thread without any context */
-};
-
-enum capture_mode { MODE_RELAXED, MODE_OF_CALLER };
-
-static CUresult push_where_needed(struct scope *scope, CUcontext ctx, enum need need)
-{
-    CUcontext current = NULL;
-    CUresult result = scope->table->ctx_get_current(&current);
-    if (result != CUDA_SUCCESS) {
-        return result;
-    }
-    if (current == ctx || (need == NEED_ANY && current != NULL)) {
-        return CUDA_SUCCESS;
-    }
-    result = scope->table->ctx_push(ctx);
-    scope->is_pushed = result == CUDA_SUCCESS;
-    return result;
-}
-
-static void leave(struct scope *scope)
-{
-    if (scope->is_relaxed) {
-        (void)scope->table->exchange_capture_mode(&scope->mode);
-    }
-    if (scope->is_pushed) {
-        CUcontext popped = NULL;
-        (void)scope->table->ctx_pop(&popped);
-    }
-}
-
-/* On failure nothing is left changed and leave must not be called. */
-static CUresult enter(struct scope *scope, const struct cca_cuda_table *table, CUcontext ctx,
-                      enum need need, enum capture_mode mode)
-{
-    *scope = (struct scope){.table = table, .mode = CU_STREAM_CAPTURE_MODE_RELAXED};
-    CUresult result = push_where_needed(scope, ctx, need);
-    if (result == CUDA_SUCCESS && mode == MODE_RELAXED) {
-        result = table->exchange_capture_mode(&scope->mode);
-        scope->is_relaxed = result == CUDA_SUCCESS;
-    }
-    if (result != CUDA_SUCCESS) {
-        leave(scope);
-    }
-    return result;
-}
-
-static CUresult enter_context(struct scope *scope, const struct cca_cuda_context *self,
-                              enum need need, enum capture_mode mode)
-{
-    return enter(scope, self->table, self->ctx, need, mode);
-}
-
-static struct cca_status grow(const struct cca_cuda_context *self, enum capture_mode mode,
+static struct cca_status grow(const struct cca_cuda_context *self, enum cca_cuda_capture_mode mode,
                               size_t bytes, uint64_t *addr_out)
 {
-    struct scope scope;
-    CUresult result = enter_context(&scope, self, NEED_THIS, mode);
+    struct cca_cuda_scope scope;
+    CUresult result = cca_cuda_scope_enter_context(&scope, self, CCA_NEED_THIS, mode);
     if (result == CUDA_SUCCESS) {
         CUdeviceptr addr = 0;
         result = self->table->mem_alloc(&addr, bytes);
         if (result == CUDA_SUCCESS) {
             *addr_out = addr;
         }
-        leave(&scope);
+        cca_cuda_scope_leave(&scope);
     }
     return cca_cuda_status((int)result);
 }
 
 static struct cca_status mem_alloc(void *self, size_t bytes, uint64_t *addr_out)
 {
-    return grow(self, MODE_OF_CALLER, bytes, addr_out);
+    return grow(self, CCA_MODE_OF_CALLER, bytes, addr_out);
 }
 
 static struct cca_status mem_alloc_relaxed(void *self, size_t bytes, uint64_t *addr_out)
 {
-    return grow(self, MODE_RELAXED, bytes, addr_out);
+    return grow(self, CCA_MODE_RELAXED, bytes, addr_out);
 }
 
 static struct cca_status mem_free(void *self_, uint64_t addr)
 {
     const struct cca_cuda_context *self = self_;
-    struct scope scope;
-    CUresult result = enter_context(&scope, self, NEED_THIS, MODE_RELAXED);
+    struct cca_cuda_scope scope;
+    CUresult result = cca_cuda_scope_enter_context(&scope, self, CCA_NEED_THIS, CCA_MODE_RELAXED);
     if (result == CUDA_SUCCESS) {
         result = self->table->mem_free(addr);
-        leave(&scope);
+        cca_cuda_scope_leave(&scope);
     }
     return cca_cuda_status((int)result);
 }
@@ -111,8 +49,8 @@ static struct cca_status mem_free(void *self_, uint64_t addr)
 static struct cca_status mem_info(void *self_, size_t *free_bytes_out, size_t *total_bytes_out)
 {
     const struct cca_cuda_context *self = self_;
-    struct scope scope;
-    CUresult result = enter_context(&scope, self, NEED_THIS, MODE_RELAXED);
+    struct cca_cuda_scope scope;
+    CUresult result = cca_cuda_scope_enter_context(&scope, self, CCA_NEED_THIS, CCA_MODE_RELAXED);
     if (result == CUDA_SUCCESS) {
         size_t free_bytes = 0, total_bytes = 0;
         result = self->table->mem_get_info(&free_bytes, &total_bytes);
@@ -120,7 +58,7 @@ static struct cca_status mem_info(void *self_, size_t *free_bytes_out, size_t *t
             *free_bytes_out = free_bytes;
             *total_bytes_out = total_bytes;
         }
-        leave(&scope);
+        cca_cuda_scope_leave(&scope);
     }
     return cca_cuda_status((int)result);
 }
@@ -128,15 +66,15 @@ static struct cca_status mem_info(void *self_, size_t *free_bytes_out, size_t *t
 static struct cca_status event_create(void *self_, cca_device_event *event_out)
 {
     const struct cca_cuda_context *self = self_;
-    struct scope scope;
-    CUresult result = enter_context(&scope, self, NEED_THIS, MODE_RELAXED);
+    struct cca_cuda_scope scope;
+    CUresult result = cca_cuda_scope_enter_context(&scope, self, CCA_NEED_THIS, CCA_MODE_RELAXED);
     if (result == CUDA_SUCCESS) {
         CUevent event = NULL;
         result = self->table->event_create(&event, CU_EVENT_DISABLE_TIMING);
         if (result == CUDA_SUCCESS) {
             *event_out = (cca_device_event)(uintptr_t)event;
         }
-        leave(&scope);
+        cca_cuda_scope_leave(&scope);
     }
     return cca_cuda_status((int)result);
 }
@@ -144,24 +82,25 @@ static struct cca_status event_create(void *self_, cca_device_event *event_out)
 static void event_destroy(void *self_, cca_device_event event)
 {
     const struct cca_cuda_context *self = self_;
-    struct scope scope;
-    if (enter_context(&scope, self, NEED_ANY, MODE_RELAXED) == CUDA_SUCCESS) {
+    struct cca_cuda_scope scope;
+    if (cca_cuda_scope_enter_context(&scope, self, CCA_NEED_ANY, CCA_MODE_RELAXED) ==
+        CUDA_SUCCESS) {
         (void)self->table->event_destroy((CUevent)(uintptr_t)event);
-        leave(&scope);
+        cca_cuda_scope_leave(&scope);
     }
 }
 
 static struct cca_status event_record(void *self_, cca_device_event event)
 {
     const struct cca_cuda_context *self = self_;
-    struct scope scope;
+    struct cca_cuda_scope scope;
     if (!cca_cuda_table_has_context_events(self->table)) {
         return (struct cca_status){CCA_UNSUPPORTED, CUDA_SUCCESS};
     }
-    CUresult result = enter_context(&scope, self, NEED_ANY, MODE_RELAXED);
+    CUresult result = cca_cuda_scope_enter_context(&scope, self, CCA_NEED_ANY, CCA_MODE_RELAXED);
     if (result == CUDA_SUCCESS) {
         result = self->table->ctx_record_event(self->ctx, (CUevent)(uintptr_t)event);
-        leave(&scope);
+        cca_cuda_scope_leave(&scope);
     }
     return cca_cuda_status((int)result);
 }
@@ -169,11 +108,11 @@ static struct cca_status event_record(void *self_, cca_device_event event)
 static struct cca_status event_query(void *self_, cca_device_event event)
 {
     const struct cca_cuda_context *self = self_;
-    struct scope scope;
-    CUresult result = enter_context(&scope, self, NEED_ANY, MODE_RELAXED);
+    struct cca_cuda_scope scope;
+    CUresult result = cca_cuda_scope_enter_context(&scope, self, CCA_NEED_ANY, CCA_MODE_RELAXED);
     if (result == CUDA_SUCCESS) {
         result = self->table->event_query((CUevent)(uintptr_t)event);
-        leave(&scope);
+        cca_cuda_scope_leave(&scope);
     }
     return cca_cuda_status((int)result);
 }
@@ -181,11 +120,11 @@ static struct cca_status event_query(void *self_, cca_device_event event)
 static struct cca_status event_wait(void *self_, cca_device_event event)
 {
     const struct cca_cuda_context *self = self_;
-    struct scope scope;
-    CUresult result = enter_context(&scope, self, NEED_ANY, MODE_RELAXED);
+    struct cca_cuda_scope scope;
+    CUresult result = cca_cuda_scope_enter_context(&scope, self, CCA_NEED_ANY, CCA_MODE_RELAXED);
     if (result == CUDA_SUCCESS) {
         result = self->table->event_synchronize((CUevent)(uintptr_t)event);
-        leave(&scope);
+        cca_cuda_scope_leave(&scope);
     }
     return cca_cuda_status((int)result);
 }
@@ -193,11 +132,11 @@ static struct cca_status event_wait(void *self_, cca_device_event event)
 static struct cca_status synchronize(void *self_)
 {
     const struct cca_cuda_context *self = self_;
-    struct scope scope;
-    CUresult result = enter_context(&scope, self, NEED_THIS, MODE_RELAXED);
+    struct cca_cuda_scope scope;
+    CUresult result = cca_cuda_scope_enter_context(&scope, self, CCA_NEED_THIS, CCA_MODE_RELAXED);
     if (result == CUDA_SUCCESS) {
         result = self->table->ctx_synchronize();
-        leave(&scope);
+        cca_cuda_scope_leave(&scope);
     }
     return cca_cuda_status((int)result);
 }
@@ -236,6 +175,11 @@ static const struct cca_device_ops ops = {
     .stream_ends = stream_ends,
     .capture_info = capture_info,
     .node_dependencies = node_dependencies,
+    .address_reserve = cca_cuda_address_reserve,
+    .address_free = cca_cuda_address_free,
+    .map = cca_cuda_map,
+    .unmap = cca_cuda_unmap,
+    .allow_access = cca_cuda_allow_access,
 };
 
 static struct cca_cuda_context *find_or_claim(struct cca_cuda_contexts *contexts,
@@ -277,6 +221,7 @@ int cca_cuda_device_open(struct cca_cuda_contexts *contexts, const struct cca_cu
         .self = item,
         .ordinal = ordinal,
         .has_context_events = cca_cuda_table_has_context_events(table),
+        .map_granularity = cca_cuda_map_granularity(item),
     };
     return 0;
 }
@@ -309,11 +254,11 @@ static CUresult ask_for_primary(const struct cca_cuda_table *table, CUcontext ct
 struct cca_status cca_cuda_identify(const struct cca_cuda_table *table, CUcontext ctx,
                                     struct cca_cuda_identity *identity_out)
 {
-    struct scope scope;
-    CUresult result = enter(&scope, table, ctx, NEED_THIS, MODE_RELAXED);
+    struct cca_cuda_scope scope;
+    CUresult result = cca_cuda_scope_enter(&scope, table, ctx, CCA_NEED_THIS, CCA_MODE_RELAXED);
     if (result == CUDA_SUCCESS) {
         result = ask_for_primary(table, ctx, identity_out);
-        leave(&scope);
+        cca_cuda_scope_leave(&scope);
     }
     return cca_cuda_status((int)result);
 }

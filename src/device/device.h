@@ -83,6 +83,19 @@ struct cca_device_ops {
                                       struct cca_capture_info *info_out);
     struct cca_status (*node_dependencies)(void *self, uint64_t node, uint64_t *nodes_out,
                                            size_t max, size_t *count_out);
+    /* Mapped memory; only where map_granularity is not 0. None of these waits for the device.
+     * Addresses alone: `bytes` is a multiple of the granularity. */
+    struct cca_status (*address_reserve)(void *self, size_t bytes, uint64_t *addr_out);
+    struct cca_status (*address_free)(void *self, uint64_t addr, size_t bytes);
+    /* Puts memory behind `pages` reserved pages, all or none, for use by the device and by the
+     * devices of the mask `peers`. Pages are multiples of the granularity. */
+    struct cca_status (*map)(void *self, uint64_t addr, size_t page_bytes, size_t pages,
+                             uint64_t peers);
+    /* Takes it away from pages that were mapped with this size. Every use must be over. */
+    struct cca_status (*unmap)(void *self, uint64_t addr, size_t page_bytes, size_t pages);
+    /* Lets another device use those of the pages that are mapped, or no longer. */
+    struct cca_status (*allow_access)(void *self, uint64_t addr, size_t page_bytes, size_t pages,
+                                      int accessor, bool is_allowed);
 };
 
 /* One context of one device. */
@@ -91,6 +104,7 @@ struct cca_device {
     void *self;
     int ordinal;
     bool has_context_events; /* event_record works */
+    size_t map_granularity;  /* 0: memory cannot be mapped */
 };
 
 #endif

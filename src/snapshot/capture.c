@@ -23,6 +23,19 @@ static struct cca_heap *heap_at(struct cca_allocator *allocator, int ordinal)
     return atomic_load(&allocator->heaps[ordinal]);
 }
 
+/* Stretches of an expandable segment that have memory; each is shown as a segment. */
+static size_t count_stretches(const struct cca_segment *segment)
+{
+    size_t count = 0;
+    bool was_mapped = false;
+    for (const struct cca_block *block = segment->first; block != NULL; block = block->next) {
+        bool is_mapped = cca_block_is_mapped(block);
+        count += is_mapped && !was_mapped;
+        was_mapped = is_mapped;
+    }
+    return count;
+}
+
 /* One copy under way. */
 struct capture {
     struct cca_allocator *allocator;
@@ -43,6 +56,12 @@ static void count_heap(const struct capture *capture, struct cca_heap *heap, int
     size_t most = capture->options->last_entries;
 
     counts->segments += heap->segment_records.items_taken;
+    if (heap->expandables != 0) {
+        CCA_LIST_EACH (link, &heap->segments) {
+            const struct cca_segment *segment = CCA_LIST_ENTRY(link, struct cca_segment, link);
+            counts->segments += cca_segment_is_expandable(segment) ? count_stretches(segment) : 0;
+        }
+    }
     counts->blocks += heap->block_records.items_taken;
     counts->entries[ordinal] = most != 0 && entries > most ? most : entries;
     counts->pools[ordinal] = cca_pool_table_rows(&heap->observer.pools).count;
@@ -151,19 +170,24 @@ static bool fits(const struct counts *counts, const struct room *room)
 
 static enum cca_model_state model_state(const struct cca_block *block)
 {
+    /* CLAIMED is free as well. */
     return block->state == CCA_BLOCK_LIVE      ? CCA_MODEL_ALLOCATED
            : block->state == CCA_BLOCK_PENDING ? CCA_MODEL_PENDING_FREE
                                                : CCA_MODEL_INACTIVE;
 }
 
-static void copy_segment(struct cca_model *model, const struct cca_segment *segment, int device)
+/* The blocks from `first` up to the first without memory, which is returned. */
+static const struct cca_block *copy_stretch(struct cca_model *model,
+                                            const struct cca_segment *segment,
+                                            const struct cca_block *first, int device)
 {
+    const struct cca_block *block = first;
     struct cca_model_segment *copy = &model->segments[model->segment_count++];
     *copy = (struct cca_model_segment){
         .device = device,
         .is_small = segment->is_small,
-        .address = segment->addr,
-        .total_size = segment->bytes,
+        .is_expandable = cca_segment_is_expandable(segment),
+        .address = first->addr,
         .stream = segment->key == CCA_KEY_READY ? 0 : segment->key,
         .pool_id = {segment->pool == NULL ? 0 : segment->pool->id.capture,
                     segment->pool == NULL ? 0 : segment->pool->id.handle},
@@ -171,7 +195,8 @@ static void copy_segment(struct cca_model *model, const struct cca_segment *segm
         .stack = segment->stack,
         .first_block = model->block_count,
     };
-    for (const struct cca_block *block = segment->first; block != NULL; block = block->next) {
+    for (; block != NULL && cca_block_is_mapped(block); block = block->next) {
+        copy->total_size += block->bytes;
         model->blocks[model->block_count++] = (struct cca_model_block){
             .address = block->addr,
             .size = block->bytes,
@@ -183,6 +208,16 @@ static void copy_segment(struct cca_model *model, const struct cca_segment *segm
         };
     }
     copy->block_count = model->block_count - copy->first_block;
+    return block;
+}
+
+static void copy_segment(struct cca_model *model, const struct cca_segment *segment, int device)
+{
+    const struct cca_block *block = segment->first;
+    while (block != NULL) {
+        block = cca_block_is_mapped(block) ? copy_stretch(model, segment, block, device)
+                                           : block->next;
+    }
 }
 
 static void copy_entries(const struct capture *capture, const struct cca_trace_ring *ring,
@@ -325,6 +360,7 @@ static int copy_settings(struct cca_model *model, const struct capture *capture,
         .conf_text = config->conf,
         .max_split_size = config->max_split_size == CCA_NO_LIMIT ? -1
                                                                  : (int64_t)config->max_split_size,
+        .expandable_segments = config->expandable_segments,
         .garbage_collection_threshold = config->garbage_collection_threshold,
         .graph_capture_record_stream_reuse = config->graph_capture_reuse,
         .release_lock_on_cudamalloc = true,

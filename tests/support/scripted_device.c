@@ -15,6 +15,14 @@ static bool counts_down(long *n)
     return *n > 0 && --*n == 0;
 }
 
+/* Whether a call of this kind is to fail. */
+static bool fails(struct scripted_device *script, long *kind)
+{
+    script->calls++;
+    bool any = counts_down(&script->fail_any);
+    return counts_down(kind) || any;
+}
+
 static struct cca_status mem_alloc(void *self, size_t bytes, uint64_t *addr_out)
 {
     struct scripted_device *script = self;
@@ -23,7 +31,7 @@ static struct cca_status mem_alloc(void *self, size_t bytes, uint64_t *addr_out)
     }
     pthread_mutex_lock(&script->mutex);
     struct cca_status result = status(CCA_OK);
-    if (counts_down(&script->fail_alloc)) {
+    if (fails(script, &script->fail_alloc)) {
         result = status(script->fail_kind);
     } else if (script->live_bytes + bytes > script->memory_bytes ||
                script->alloc_count == SCRIPTED_ALLOCS_MAX) {
@@ -77,7 +85,7 @@ static struct cca_status event_create(void *self, cca_device_event *event_out)
     struct scripted_device *script = self;
     pthread_mutex_lock(&script->mutex);
     struct cca_status result = status(CCA_OK);
-    if (counts_down(&script->fail_event_create)) {
+    if (fails(script, &script->fail_event_create)) {
         result = status(script->fail_kind);
     } else if (script->event_count + 1 == SCRIPTED_EVENTS_MAX) {
         result = status(CCA_NO_MEMORY);
@@ -99,7 +107,7 @@ static struct cca_status event_record(void *self, cca_device_event event)
     struct scripted_device *script = self;
     pthread_mutex_lock(&script->mutex);
     struct cca_status result = status(CCA_OK);
-    if (counts_down(&script->fail_event_record)) {
+    if (fails(script, &script->fail_event_record)) {
         result = status(script->fail_kind);
     } else {
         script->records++;
@@ -130,7 +138,7 @@ static struct cca_status event_record_stream(void *self, cca_device_event event,
     struct scripted_device *script = self;
     pthread_mutex_lock(&script->mutex);
     struct cca_status result = status(CCA_OK);
-    if (counts_down(&script->fail_event_record)) {
+    if (fails(script, &script->fail_event_record)) {
         result = status(script->fail_kind);
     } else {
         unsigned slot = slot_of(script, stream);
@@ -247,6 +255,154 @@ void scripted_set_terminal(struct scripted_device *script, uint64_t stream, uint
     info->terminals[0] = node;
 }
 
+static struct cca_status address_reserve(void *self, size_t bytes, uint64_t *addr_out)
+{
+    struct scripted_device *script = self;
+    pthread_mutex_lock(&script->mutex);
+    struct cca_status result = status(CCA_OK);
+    unsigned i = script->reservation_count;
+    if (fails(script, &script->fail_reserve) || i == SCRIPTED_RESERVATIONS_MAX) {
+        result = status(CCA_NO_MEMORY);
+    } else {
+        *addr_out = script->next_addr;
+        script->reservations[i].addr = script->next_addr;
+        script->reservations[i].bytes = bytes;
+        script->reservation_count++;
+        script->next_addr += bytes;
+        script->map_errors += bytes % script->map_granularity != 0;
+    }
+    pthread_mutex_unlock(&script->mutex);
+    return result;
+}
+
+static bool is_reserved(const struct scripted_device *script, uint64_t addr, uint64_t end)
+{
+    for (unsigned i = 0; i < script->reservation_count; i++) {
+        uint64_t start = script->reservations[i].addr;
+        if (addr >= start && end <= start + script->reservations[i].bytes) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Index of a mapped page that overlaps, or -1. */
+static int page_in(const struct scripted_device *script, uint64_t addr, uint64_t end)
+{
+    for (unsigned i = 0; i < script->page_count; i++) {
+        uint64_t start = script->pages[i].addr;
+        if (script->pages[i].bytes != 0 && start < end && addr < start + script->pages[i].bytes) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+static struct cca_status address_free(void *self, uint64_t addr, size_t bytes)
+{
+    struct scripted_device *script = self;
+    pthread_mutex_lock(&script->mutex);
+    bool found = false;
+    for (unsigned i = 0; i < script->reservation_count; i++) {
+        if (script->reservations[i].addr == addr && script->reservations[i].bytes == bytes) {
+            found = bytes != 0 && page_in(script, addr, addr + bytes) < 0;
+            script->reservations[i].bytes = 0;
+        }
+    }
+    script->map_errors += !found;
+    pthread_mutex_unlock(&script->mutex);
+    return status(CCA_OK);
+}
+
+static struct cca_status map(void *self, uint64_t addr, size_t page_bytes, size_t pages,
+                             uint64_t peers)
+{
+    struct scripted_device *script = self;
+    if (script->on_alloc != NULL) {
+        script->on_alloc(script->on_alloc_user);
+    }
+    pthread_mutex_lock(&script->mutex);
+    struct cca_status result = status(CCA_OK);
+    uint64_t bytes = page_bytes * pages;
+    script->map_errors += !is_reserved(script, addr, addr + bytes) || pages == 0 ||
+                          page_in(script, addr, addr + bytes) >= 0 ||
+                          page_bytes % script->map_granularity != 0;
+    if (fails(script, &script->fail_map)) {
+        result = status(script->fail_kind);
+    } else if (script->live_bytes + bytes > script->memory_bytes ||
+               script->page_count + pages > SCRIPTED_PAGES_MAX) {
+        script->refused++;
+        result = status(CCA_NO_MEMORY);
+    } else {
+        for (size_t i = 0; i < pages; i++) {
+            script->pages[script->page_count].addr = addr + i * page_bytes;
+            script->pages[script->page_count].bytes = page_bytes;
+            script->pages[script->page_count++].devices = peers;
+        }
+        script->live_bytes += bytes;
+        script->maps_made++;
+    }
+    pthread_mutex_unlock(&script->mutex);
+    return result;
+}
+
+static struct cca_status unmap(void *self, uint64_t addr, size_t page_bytes, size_t pages)
+{
+    struct scripted_device *script = self;
+    pthread_mutex_lock(&script->mutex);
+    struct cca_status result = status(fails(script, &script->fail_unmap) ? CCA_UNSUPPORTED
+                                                                         : CCA_OK);
+    for (size_t i = 0; i < pages && result.kind == CCA_OK; i++) {
+        uint64_t start = addr + i * page_bytes;
+        int page = page_in(script, start, start + page_bytes);
+        if (page < 0 || script->pages[page].addr != start ||
+            script->pages[page].bytes != page_bytes) {
+            script->map_errors++;
+            continue;
+        }
+        script->pages[page].bytes = 0;
+        script->live_bytes -= page_bytes;
+    }
+    script->unmaps_made += result.kind == CCA_OK;
+    pthread_mutex_unlock(&script->mutex);
+    return result;
+}
+
+static struct cca_status allow_access(void *self, uint64_t addr, size_t page_bytes, size_t pages,
+                                      int accessor, bool is_allowed)
+{
+    struct scripted_device *script = self;
+    uint64_t bit = 1ull << accessor;
+    pthread_mutex_lock(&script->mutex);
+    for (size_t i = 0; i < pages; i++) {
+        int page = page_in(script, addr + i * page_bytes, addr + (i + 1) * page_bytes);
+        if (page >= 0) {
+            uint64_t devices = script->pages[page].devices;
+            script->pages[page].devices = is_allowed ? devices | bit : devices & ~bit;
+        }
+    }
+    pthread_mutex_unlock(&script->mutex);
+    return status(CCA_OK);
+}
+
+unsigned scripted_reservations(const struct scripted_device *script)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < script->reservation_count; i++) {
+        count += script->reservations[i].bytes != 0;
+    }
+    return count;
+}
+
+uint64_t scripted_mapped_bytes(const struct scripted_device *script)
+{
+    uint64_t bytes = 0;
+    for (unsigned i = 0; i < script->page_count; i++) {
+        bytes += script->pages[i].bytes;
+    }
+    return bytes;
+}
+
 static const struct cca_device_ops ops = {
     .mem_alloc = mem_alloc,
     .mem_free = mem_free,
@@ -260,6 +416,11 @@ static const struct cca_device_ops ops = {
     .synchronize = synchronize,
     .capture_info = capture_info,
     .node_dependencies = node_dependencies,
+    .address_reserve = address_reserve,
+    .address_free = address_free,
+    .map = map,
+    .unmap = unmap,
+    .allow_access = allow_access,
 };
 
 void scripted_device_init(struct scripted_device *script, uint64_t memory_bytes)
@@ -269,6 +430,7 @@ void scripted_device_init(struct scripted_device *script, uint64_t memory_bytes)
     script->memory_bytes = memory_bytes;
     script->next_addr = SCRIPTED_BASE;
     script->fail_kind = CCA_NO_MEMORY;
+    script->map_granularity = 2ull << 20;
 }
 
 struct cca_device scripted_device(struct scripted_device *script, int ordinal)
@@ -278,6 +440,7 @@ struct cca_device scripted_device(struct scripted_device *script, int ordinal)
         .self = script,
         .ordinal = ordinal,
         .has_context_events = true,
+        .map_granularity = script->map_granularity,
     };
 }
 

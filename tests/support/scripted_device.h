@@ -16,6 +16,7 @@ enum {
     SCRIPTED_STREAMS_MAX = 16,
     SCRIPTED_NODES_MAX = 4096
 };
+enum { SCRIPTED_PAGES_MAX = 4096, SCRIPTED_RESERVATIONS_MAX = 64 };
 
 #define SCRIPTED_BASE 0x700000000000ull
 
@@ -42,8 +43,21 @@ struct scripted_device {
     unsigned node_count, node_queries, capture_queries;
     unsigned stream_count;
     unsigned event_count;
+    /* Mapped memory. */
+    size_t map_granularity; /* as the device says; 0: it cannot map */
+    struct {
+        uint64_t addr, bytes;
+    } reservations[SCRIPTED_RESERVATIONS_MAX]; /* bytes 0 = given back */
+    unsigned reservation_count;
+    struct {
+        uint64_t addr, bytes, devices; /* bytes 0 = unmapped; the devices that may use it */
+    } pages[SCRIPTED_PAGES_MAX];
+    unsigned page_count;
+    unsigned maps_made, unmaps_made, map_errors; /* map_errors: calls that no driver would accept */
     /* Fail the n-th call from now on (1 = the next) of a kind, once; 0 = none. */
-    long fail_alloc, fail_event_create, fail_event_record;
+    long fail_alloc, fail_event_create, fail_event_record, fail_reserve, fail_map, fail_unmap;
+    long fail_any; /* of all kinds that can fail */
+    long calls;    /* of these, ever */
     enum cca_status_kind fail_kind;
     bool is_broken; /* every query says CCA_FATAL */
     /* Calls made. */
@@ -70,6 +84,9 @@ uint64_t scripted_node(struct scripted_device *script, uint64_t stream);
 void scripted_join(struct scripted_device *script, uint64_t stream, uint64_t other);
 /* The program says itself what comes next on the stream depends on. */
 void scripted_set_terminal(struct scripted_device *script, uint64_t stream, uint64_t node);
+/* Reservations that were not given back, and bytes mapped in them. */
+unsigned scripted_reservations(const struct scripted_device *script);
+uint64_t scripted_mapped_bytes(const struct scripted_device *script);
 
 /* One stream finishes what was recorded on it so far; or every stream does. */
 void scripted_advance(struct scripted_device *script, uint64_t stream);

@@ -152,6 +152,22 @@ RULE(vmm, two_addresses_show_one_memory, "cuda.h, cuMemMap")
     CHECK_EQ(rule_first_byte((void *)q), 5);
 }
 
+RULE(vmm, mappings_side_by_side_are_one_memory, "cuda.h, cuMemMap")
+{
+    start();
+    CUdeviceptr p = reserve(2 * unit);
+    OK(cuMemMap(p + unit, unit, 0, create(unit), 0));
+    OK(cuMemMap(p, unit, 0, create(unit), 0));
+    allow(p, 2 * unit);
+    OK(cuMemsetD8(p, 9, 2 * unit));
+    OK(cuMemcpyDtoD(p + unit + 1, p + unit - 1, 1));
+    OK(cuCtxSynchronize());
+    CHECK_EQ(rule_first_byte((void *)(p + unit - 1)), 9);
+    CHECK_EQ(rule_first_byte((void *)(p + 2 * unit - 1)), 9);
+    OK(cuMemUnmap(p, unit));
+    CHECK_EQ(rule_first_byte((void *)(p + unit)), 9);
+}
+
 RULE(vmm, addresses_must_be_reserved, "cuda.h, cuMemMap")
 {
     start();

@@ -62,6 +62,19 @@ static void report_dead(struct sim_op *op, uint64_t start, uint64_t end, bool is
     }
 }
 
+/* Where the memory that begins with the block ends: mappings that lie side by side are as one. */
+static uint64_t end_of_memory(const struct sim_block *block, uint64_t wanted)
+{
+    uint64_t end = block->node.end;
+    while (block != NULL && block->kind == SIM_BLOCK_MAPPED && end < wanted) {
+        block = sim_block_find(end);
+        bool goes_on = block != NULL && block->kind == SIM_BLOCK_MAPPED && !block->has_no_access;
+        end = goes_on ? block->node.end : end;
+        block = goes_on ? block : NULL;
+    }
+    return end;
+}
+
 void sim_op_reach_rows(struct sim_op *op, uint64_t address, size_t size_bytes, size_t pitch_bytes,
                        size_t rows, bool is_write)
 {
@@ -82,7 +95,7 @@ void sim_op_reach_rows(struct sim_op *op, uint64_t address, size_t size_bytes, s
         sim_op_add_range(op, range);
         return;
     }
-    if (block == NULL || (sim_block_is_on_device(block) && end > block->node.end &&
+    if (block == NULL || (sim_block_is_on_device(block) && end > end_of_memory(block, end) &&
                           !SIM_DEFECT(blocks_have_no_end))) {
         report_dead(op, address, end, is_write,
                     block == NULL ? "memory is not live" : "reaches over the end of a block");

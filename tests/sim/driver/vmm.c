@@ -34,8 +34,10 @@ struct physical {
     struct physical *older;
 };
 
+/* window: where the host sees what is mapped, side by side as on the device. */
 struct reservation {
     struct sim_node node;
+    char *window;
 };
 
 /* access: the devices that may touch it. */
@@ -43,6 +45,7 @@ struct mapping {
     struct sim_node node;
     struct physical *physical;
     struct sim_block *block;
+    char *window;
     unsigned access;
 };
 
@@ -171,7 +174,13 @@ CUresult sim_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment
                            &address)) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    char *window = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (window == MAP_FAILED) {
+        sim_space_unreserve(address, size);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     struct reservation *reservation = calloc(1, sizeof(*reservation));
+    reservation->window = window;
     reservation->node.key = address;
     reservation->node.end = address + size;
     sim_tree_insert(&reservations, &reservation->node);
@@ -188,6 +197,7 @@ CUresult sim_cuMemAddressFree(CUdeviceptr ptr, size_t size)
         return CUDA_ERROR_INVALID_VALUE;
     }
     sim_tree_remove(&reservations, node);
+    munmap(((struct reservation *)node)->window, size);
     free(node);
     sim_space_unreserve(ptr, size);
     return CUDA_SUCCESS;
@@ -204,7 +214,13 @@ CUresult sim_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
         reservation->end < ptr + size || sim_tree_overlap(mappings, ptr, ptr + size) != NULL) {
         return CUDA_ERROR_INVALID_VALUE;
     }
+    char *window = ((struct reservation *)reservation)->window + (ptr - reservation->key);
+    if (mmap(window, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, physical->fd, 0) ==
+        MAP_FAILED) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     struct mapping *mapping = calloc(1, sizeof(*mapping));
+    mapping->window = window;
     mapping->node.key = ptr;
     mapping->node.end = ptr + size;
     mapping->physical = physical;
@@ -212,7 +228,7 @@ CUresult sim_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
     sim_tree_insert(&mappings, &mapping->node);
     mapping->block = sim_block_add(ptr, size, SIM_BLOCK_MAPPED);
     mapping->block->device = physical->prop.location.id;
-    mapping->block->payload = physical->payload;
+    mapping->block->payload = window;
     mapping->block->has_no_access = !SIM_DEFECT(access_needs_no_leave);
     return CUDA_SUCCESS;
 }
@@ -251,6 +267,8 @@ CUresult sim_cuMemUnmap(CUdeviceptr ptr, size_t size)
         sim_capture_refuse_end(mapping->block);
         sim_access_forget(mapping->block, !SIM_DEFECT(unmaps_leave_uses_behind));
         sim_block_remove(mapping->block);
+        (void)mmap(mapping->window, mapping->node.end - mapping->node.key, PROT_NONE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
         sim_tree_remove(&mappings, &mapping->node);
         mapping->physical->mappings--;
         end_if_unused(mapping->physical);

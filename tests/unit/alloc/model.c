@@ -178,6 +178,93 @@ static struct cca_status synchronize(void *self)
     return status(CCA_OK);
 }
 
+static struct cca_status address_reserve(void *self, size_t bytes, uint64_t *addr_out)
+{
+    struct model *model = self;
+    if (model->fail_allocs > 0 || model->reservation_count == MODEL_RESERVATIONS_MAX) {
+        model->fail_allocs -= model->fail_allocs > 0;
+        return status(CCA_NO_MEMORY);
+    }
+    *addr_out = model->next_addr;
+    model->next_addr += bytes;
+    model->reserved_start[model->reservation_count] = *addr_out;
+    model->reserved_bytes[model->reservation_count++] = bytes;
+    return status(CCA_OK);
+}
+
+/* The allocation that overlaps, or -1. */
+static int find_allocation(const struct model *model, uint64_t start, uint64_t end)
+{
+    for (unsigned i = 0; i < model->alloc_count; i++) {
+        if (model->allocs[i].addr < end && start < model->allocs[i].addr + model->allocs[i].bytes) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+static struct cca_status address_free(void *self, uint64_t addr, size_t bytes)
+{
+    struct model *model = self;
+    assert_int_equal(find_allocation(model, addr, addr + bytes), -1);
+    for (int i = 0; i < model->reservation_count; i++) {
+        if (model->reserved_start[i] == addr && model->reserved_bytes[i] == bytes) {
+            int last = --model->reservation_count;
+            model->reserved_start[i] = model->reserved_start[last];
+            model->reserved_bytes[i] = model->reserved_bytes[last];
+            return status(CCA_OK);
+        }
+    }
+    fail_msg("addresses were given back that are not reserved");
+    return status(CCA_FATAL);
+}
+
+static struct cca_status map(void *self, uint64_t addr, size_t page_bytes, size_t pages,
+                             uint64_t peers)
+{
+    struct model *model = self;
+    uint64_t bytes = page_bytes * pages;
+    bool is_reserved = false;
+    (void)peers;
+    for (int i = 0; i < model->reservation_count; i++) {
+        is_reserved |= addr >= model->reserved_start[i] &&
+                       addr + bytes <= model->reserved_start[i] + model->reserved_bytes[i];
+    }
+    assert_true(is_reserved && pages > 0);
+    assert_int_equal(find_allocation(model, addr, addr + bytes), -1);
+    if (model->fail_allocs > 0) {
+        model->fail_allocs--;
+        return status(CCA_NO_MEMORY);
+    }
+    if (bytes > model->memory_bytes - model->used_bytes ||
+        model->alloc_count + pages > MODEL_ALLOCS_MAX) {
+        return status(CCA_NO_MEMORY);
+    }
+    for (size_t i = 0; i < pages; i++) {
+        model->allocs[model->alloc_count].addr = addr + i * page_bytes;
+        model->allocs[model->alloc_count++].bytes = page_bytes;
+    }
+    model->used_bytes += bytes;
+    return status(CCA_OK);
+}
+
+/* Unlike a free it waits for nothing. */
+static struct cca_status unmap(void *self, uint64_t addr, size_t page_bytes, size_t pages)
+{
+    struct model *model = self;
+    assert_false(model->no_recording);
+    assert_int_equal(users_of(model, addr, addr + page_bytes * pages), 0);
+    for (size_t i = 0; i < pages; i++) {
+        uint64_t start = addr + i * page_bytes;
+        int found = find_allocation(model, start, start + page_bytes);
+        assert_true(found >= 0 && model->allocs[found].addr == start &&
+                    model->allocs[found].bytes == page_bytes);
+        model->allocs[found] = model->allocs[--model->alloc_count];
+        model->used_bytes -= page_bytes;
+    }
+    return status(CCA_OK);
+}
+
 struct cca_device model_device(struct model *model)
 {
     static const struct cca_device_ops ops = {
@@ -191,9 +278,15 @@ struct cca_device model_device(struct model *model)
         .event_query = event_query,
         .event_wait = event_wait,
         .synchronize = synchronize,
+        .address_reserve = address_reserve,
+        .address_free = address_free,
+        .map = map,
+        .unmap = unmap,
     };
-    return (struct cca_device){
-        .ops = &ops, .self = model, .has_context_events = model->has_context_events};
+    return (struct cca_device){.ops = &ops,
+                               .self = model,
+                               .has_context_events = model->has_context_events,
+                               .map_granularity = model->can_map ? STEP : 0};
 }
 
 void model_init(struct model *model, uint64_t memory_bytes)
@@ -208,21 +301,25 @@ void model_init(struct model *model, uint64_t memory_bytes)
 void model_reset(struct model *model)
 {
     model->alloc_count = 0;
+    model->reservation_count = 0;
     model->used_bytes = 0;
     model->generation++;
     model->live_count = model->use_count = 0;
     model_finish_all(model);
 }
 
+/* Every byte of it: mapped pages lie side by side. */
 static bool is_inside_an_allocation(const struct model *model, uint64_t addr, size_t bytes)
 {
-    for (unsigned i = 0; i < model->alloc_count; i++) {
-        if (addr >= model->allocs[i].addr &&
-            addr + bytes <= model->allocs[i].addr + model->allocs[i].bytes) {
-            return true;
+    uint64_t at = addr;
+    while (at < addr + bytes) {
+        int found = find_allocation(model, at, at + 1);
+        if (found < 0) {
+            return false;
         }
+        at = model->allocs[found].addr + model->allocs[found].bytes;
     }
-    return false;
+    return true;
 }
 
 void model_handed_out(struct model *model, uint64_t addr, size_t bytes, int stream)

@@ -14,6 +14,7 @@ enum {
     MODEL_USES_MAX = 8192,
     MODEL_EVENTS_MAX = 4096,
     MODEL_ALLOCS_MAX = 4096,
+    MODEL_RESERVATIONS_MAX = 256,
     MODEL_NO_STREAM = -1
 };
 
@@ -43,7 +44,10 @@ struct model {
     struct {
         uint64_t addr, bytes;
     } allocs[MODEL_ALLOCS_MAX];
-    unsigned alloc_count;
+    unsigned alloc_count; /* pages that were mapped count one by one */
+    bool can_map;
+    uint64_t reserved_start[MODEL_RESERVATIONS_MAX], reserved_bytes[MODEL_RESERVATIONS_MAX];
+    int reservation_count;
     uint64_t memory_bytes, used_bytes, next_addr;
     bool has_context_events;
     bool frees_wait;   /* the driver's free waits for running work, and may be used so */

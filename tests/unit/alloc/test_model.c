@@ -75,6 +75,8 @@ static void start(uint64_t seed)
     run.in_stream_order = draw(4) == 0;
     model_init(&run.model, (UINT64_C(256) << 20) << draw(4));
     run.model.has_context_events = draw(8) != 0;
+    run.model.can_map = draw(8) != 0;
+    run.config.expandable_segments = draw(3) == 0;
     run.model.frees_wait = run.in_stream_order || !run.model.has_context_events;
     assert_int_equal(cca_allocator_create(&run.config, &run.allocator), 0);
     attach();
@@ -281,8 +283,12 @@ static void do_settings(void)
         "large_segment_size_mb:12,roundup_power2_divisions:8",
         "throw_on_cudamalloc_oom:True",
         "throw_on_cudamalloc_oom:False,per_process_memory_fraction:0.7",
+        "expandable_segments:True",
+        "expandable_segments:True,large_segment_size_mb:12",
+        "expandable_segments:False",
     };
-    assert_int_equal(cca_allocator_set_conf(run.allocator, texts[draw(8)], ignore, NULL), 0);
+    assert_int_equal(
+        cca_allocator_set_conf(run.allocator, texts[draw(CCA_ARRAY_LEN(texts))], ignore, NULL), 0);
     if (draw(4) == 0) {
         double fraction = (double)(1 + draw(10)) / 10;
         assert_int_equal(cca_allocator_set_memory_fraction(run.allocator, 0, fraction), 0);
@@ -364,6 +370,7 @@ static void finish(void)
     check();
     assert_int_equal(run.heap->reserved_bytes, 0);
     assert_int_equal(run.model.used_bytes, 0);
+    assert_int_equal(run.model.reservation_count, 0);
     assert_true(cca_list_is_empty(&run.heap->private_pools));
     cca_allocator_destroy(run.allocator);
 }

@@ -91,11 +91,13 @@ static void large_blocks_split_above_a_rest_of_one_mebibyte(void **state)
 {
     (void)state;
     struct cca_policy policy = default_policy();
-    assert_false(cca_policy_should_split(&policy, MIB(20), MIB(19)));
-    assert_true(cca_policy_should_split(&policy, MIB(20) + 512, MIB(19)));
-    assert_true(cca_policy_should_split(&policy, MIB(2), MIB(1)));
-    assert_true(cca_policy_should_split(&policy, 1024, 512));
-    assert_false(cca_policy_should_split(&policy, 512, 512));
+    assert_false(cca_policy_should_split(&policy, MIB(20), MIB(19), false));
+    assert_true(cca_policy_should_split(&policy, MIB(20) + 512, MIB(19), false));
+    assert_true(cca_policy_should_split(&policy, MIB(2), MIB(1), false));
+    assert_true(cca_policy_should_split(&policy, 1024, 512, false));
+    assert_false(cca_policy_should_split(&policy, 512, 512, false));
+    assert_true(cca_policy_should_split(&policy, MIB(20), MIB(20) - 512, true));
+    assert_false(cca_policy_should_split(&policy, MIB(20), MIB(20), true));
 }
 
 static void oversize_blocks_are_neither_split_nor_broken_nor_wasted(void **state)
@@ -107,8 +109,8 @@ static void oversize_blocks_are_neither_split_nor_broken_nor_wasted(void **state
     assert_true(cca_policy_may_use(&policy, MIB(38), MIB(30)));
     assert_true(cca_policy_may_use(&policy, MIB(45) + MIB(20) - 512, MIB(45)));
     assert_false(cca_policy_may_use(&policy, MIB(45) + MIB(20), MIB(45)));
-    assert_false(cca_policy_should_split(&policy, MIB(60), MIB(45)));
-    assert_true(cca_policy_should_split(&policy, MIB(38), MIB(30)));
+    assert_false(cca_policy_should_split(&policy, MIB(60), MIB(45), false));
+    assert_true(cca_policy_should_split(&policy, MIB(38), MIB(30), false));
 }
 
 int main(void)

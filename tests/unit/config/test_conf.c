@@ -116,10 +116,9 @@ static void reuse_in_captures_is_a_word_of_the_grammar(void **state)
 
 static void keys_of_later_versions_are_no_error(void **state)
 {
-    static const char *const later[] = {"pinned_use_background_threads:True",
-                                        "pinned_num_register_threads:4", "expandable_segments:True",
-                                        "expandable_segments_reserve:40G",
-                                        "expandable_segments_reserve_by_class:[a:1,b:2]"};
+    static const char *const later[] = {
+        "pinned_use_background_threads:True", "pinned_num_register_threads:4",
+        "expandable_segments_reserve:40G", "expandable_segments_reserve_by_class:[a:1,b:2]"};
     (void)state;
     for (size_t i = 0; i < CCA_ARRAY_LEN(later); i++) {
         assert_int_equal(apply_fresh(later[i]), 0);
@@ -135,7 +134,7 @@ static void a_new_string_resets_what_pytorch_resets_and_keeps_the_rest(void **st
     assert_int_equal(apply_fresh("max_split_size_mb:40,max_non_split_rounding_mb:50,"
                                  "roundup_power2_divisions:4,garbage_collection_threshold:0.6,"
                                  "large_segment_size_mb:32,per_process_memory_fraction:0.25,"
-                                 "throw_on_cudamalloc_oom:True"),
+                                 "throw_on_cudamalloc_oom:True,expandable_segments:True"),
                      0);
     assert_int_equal(apply(""), 0);
     assert_int_equal(config.max_split_size, CCA_NO_LIMIT);
@@ -146,6 +145,7 @@ static void a_new_string_resets_what_pytorch_resets_and_keeps_the_rest(void **st
     assert_int_equal(config.large_segment_size, 32 << 20);
     assert_true(config.memory_fraction == 0.25);
     assert_true(config.oom_reject);
+    assert_true(config.expandable_segments);
 }
 
 static void sizes_that_do_not_fit_are_unlimited(void **state)

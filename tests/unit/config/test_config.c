@@ -89,6 +89,7 @@ static const struct {
      "out of range (above 0, at most 1), using 0"},
     {"CCA_LARGE_SEGMENT_SIZE", "20971520", "12M", "12582912", "10M",
      "out of range (10486272 to 1099511627776), using 20971520"},
+    {"CCA_EXPANDABLE_SEGMENTS", "0", "yes", "1", "True:1", "not understood, using 0"},
     {"CCA_MEMORY_FRACTION", "1", "0.5", "0.5", "0", "out of range (above 0, at most 1), using 1"},
     {"CCA_MEMORY_LIMIT", "unlimited", "512K", "524288", "0",
      "out of range (1 to unlimited), using unlimited"},
@@ -240,8 +241,7 @@ static void good_values_arrive_in_their_fields(void **state)
 
 static void names_of_later_versions_are_told_apart_from_unknown_ones(void **state)
 {
-    static const char *const later[] = {"CCA_IPC", "CCA_PINNED", "CCA_PINNED_MAX_BYTES",
-                                        "CCA_RECORD_PINNED", "CCA_EXPANDABLE_SEGMENTS"};
+    static const char *const later[] = {"CCA_IPC", "CCA_PINNED", "CCA_PINNED_MAX_BYTES", "CCA_RECORD_PINNED"};
     static const char *const unknown[] = {"CCA_",        "CCA_MODES", "CCA_mode",
                                           "CCA_PINNEDX", "CCA_IPC_",  "CCA_DUMP"};
 

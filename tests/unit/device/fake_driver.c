@@ -179,7 +179,10 @@ static CUresult fake_ctx_record_event(CUcontext ctx, CUevent event)
 
 static CUresult fake_device_get_attribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
-    *value = attribute == CU_DEVICE_ATTRIBUTE_INTEGRATED && device == fake.integrated_device;
+    *value = attribute == CU_DEVICE_ATTRIBUTE_INTEGRATED ? device == fake.integrated_device
+             : attribute == CU_DEVICE_ATTRIBUTE_VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED
+                 ? !fake.cannot_map
+                 : 0;
     return note("cuDeviceGetAttribute");
 }
 
@@ -240,6 +243,84 @@ static CUresult fake_graph_node_get_dependencies(CUgraphNode node, CUgraphNode *
         nodes[i] = i < fake.node_count ? fake.nodes[i] : NULL;
     }
     return note("cuGraphNodeGetDependencies");
+}
+
+static CUresult fake_mem_granularity(size_t *bytes, const CUmemAllocationProp *prop,
+                                     CUmemAllocationGranularity_flags option)
+{
+    (void)prop;
+    assert_int_equal(option, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+    *bytes = FAKE_PAGE;
+    return fails() ? fake.error : CUDA_SUCCESS;
+}
+
+static CUresult fake_address_reserve(CUdeviceptr *addr, size_t bytes, size_t alignment,
+                                     CUdeviceptr wish, unsigned long long flags)
+{
+    assert_true(alignment == 0 && wish == 0 && flags == 0);
+    *addr = 0x500000000000 + bytes;
+    return note("cuMemAddressReserve");
+}
+
+static CUresult fake_address_free(CUdeviceptr addr, size_t bytes)
+{
+    (void)addr, (void)bytes;
+    return note("cuMemAddressFree");
+}
+
+static CUresult fake_mem_create(CUmemGenericAllocationHandle *handle, size_t bytes,
+                                const CUmemAllocationProp *prop, unsigned long long flags)
+{
+    assert_true(bytes == FAKE_PAGE && flags == 0);
+    assert_int_equal(prop->type, CU_MEM_ALLOCATION_TYPE_PINNED);
+    assert_int_equal(prop->location.id, fake.device);
+    CUresult result = note("cuMemCreate");
+    if (result == CUDA_SUCCESS) {
+        *handle = 0x77;
+        fake.handles++;
+    }
+    return result;
+}
+
+static CUresult fake_mem_release(CUmemGenericAllocationHandle handle)
+{
+    assert_int_equal(handle, 0x77);
+    fake.handles--;
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_mem_map(CUdeviceptr addr, size_t bytes, size_t offset,
+                             CUmemGenericAllocationHandle handle, unsigned long long flags)
+{
+    assert_true(bytes == FAKE_PAGE && offset == 0 && handle == 0x77 && flags == 0);
+    (void)addr;
+    CUresult result = note("cuMemMap");
+    fake.pages += result == CUDA_SUCCESS;
+    return result;
+}
+
+static CUresult fake_mem_unmap(CUdeviceptr addr, size_t bytes)
+{
+    assert_int_equal(bytes, FAKE_PAGE);
+    (void)addr;
+    CUresult result = note("cuMemUnmap");
+    fake.pages -= result == CUDA_SUCCESS;
+    return result;
+}
+
+static CUresult fake_mem_set_access(CUdeviceptr addr, size_t bytes, const CUmemAccessDesc *access,
+                                    size_t count)
+{
+    assert_true(count == 1 && bytes % FAKE_PAGE == 0);
+    (void)addr;
+    CUresult result = note("cuMemSetAccess");
+    uint64_t bit = 1ull << access->location.id;
+    if (result == CUDA_SUCCESS) {
+        fake.devices_allowed = access->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE
+                                   ? fake.devices_allowed & ~bit
+                                   : fake.devices_allowed | bit;
+    }
+    return result;
 }
 
 void *fake_driver_look_up(void *user, const char *name)

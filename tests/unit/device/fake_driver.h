@@ -9,7 +9,7 @@
 #define FAKE_CTX(n)   ((CUcontext)(uintptr_t)(0x1000 + (n)))
 #define FAKE_EVENT(n) ((CUevent)(uintptr_t)(0x2000 + (n)))
 
-enum { FAKE_STACK_MAX = 8, FAKE_NAME_MAX = 64 };
+enum { FAKE_STACK_MAX = 8, FAKE_NAME_MAX = 64, FAKE_PAGE = 2 << 20 };
 
 enum { FAKE_NODES_MAX = 300 };
 
@@ -39,6 +39,10 @@ struct fake_driver {
     CUstreamCaptureStatus capture_status;
     CUgraphNode nodes[FAKE_NODES_MAX];
     size_t node_count;
+    /* Mapped memory. */
+    int cannot_map;           /* what the device says of itself */
+    int handles, pages;       /* created and not released; mapped and not unmapped */
+    uint64_t devices_allowed; /* by the last calls, one bit each */
 };
 
 extern struct fake_driver fake;

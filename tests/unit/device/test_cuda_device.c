@@ -15,7 +15,9 @@ static int setup(void **state)
     (void)state;
     fake_driver_reset();
     memset(&contexts, 0, sizeof(contexts));
-    return cca_cuda_device_open(&contexts, fake_driver_table(), FAKE_CTX(1), 3, &device);
+    int rc = cca_cuda_device_open(&contexts, fake_driver_table(), FAKE_CTX(1), 3, &device);
+    fake.calls = 0;
+    return rc;
 }
 
 /* Every operation as a function of nothing, with the driver function it ends in. */
@@ -70,6 +72,32 @@ static struct cca_status do_synchronize(void)
     return device.ops->synchronize(device.self);
 }
 
+static struct cca_status do_reserve(void)
+{
+    uint64_t addr;
+    return device.ops->address_reserve(device.self, FAKE_PAGE, &addr);
+}
+
+static struct cca_status do_unreserve(void)
+{
+    return device.ops->address_free(device.self, FAKE_PAGE, FAKE_PAGE);
+}
+
+static struct cca_status do_map_three(void)
+{
+    return device.ops->map(device.self, FAKE_PAGE, FAKE_PAGE, 3, 1 << 1);
+}
+
+static struct cca_status do_unmap(void)
+{
+    return device.ops->unmap(device.self, FAKE_PAGE, FAKE_PAGE, 1);
+}
+
+static struct cca_status do_allow(void)
+{
+    return device.ops->allow_access(device.self, FAKE_PAGE, FAKE_PAGE, 1, 7, true);
+}
+
 static struct cca_status do_identify(void)
 {
     struct cca_cuda_identity identity;
@@ -91,6 +119,10 @@ static const struct operation {
     {"cuEventSynchronize", do_wait, false, true},
     {"cuCtxSynchronize", do_synchronize, true, true},
     {"cuDevicePrimaryCtxRetain", do_identify, true, true},
+    {"cuMemAddressReserve", do_reserve, true, true},
+    {"cuMemAddressFree", do_unreserve, true, true},
+    {"cuMemUnmap", do_unmap, true, true},
+    {"cuMemSetAccess", do_allow, true, true},
 };
 
 static const size_t operation_count = sizeof(operations) / sizeof(operations[0]);
@@ -276,6 +308,70 @@ static void an_inactive_primary_context_is_not_created(void **state)
     assert_string_equal(fake.called, "cuDevicePrimaryCtxGetState");
 }
 
+static void pages_are_mapped_for_the_owner_and_its_peers(void **state)
+{
+    (void)state;
+    make_current(NULL);
+    assert_int_equal(device.map_granularity, FAKE_PAGE);
+    assert_int_equal(device.ops->map(device.self, 0, FAKE_PAGE, 5, 1 << 1 | 1 << 6).kind, CCA_OK);
+    assert_int_equal(fake.pages, 5);
+    assert_int_equal(fake.handles, 0);
+    assert_int_equal(fake.devices_allowed, 1 << 1 | 1 << 3 | 1 << 6);
+    assert_int_equal(fake.mode_then, CU_STREAM_CAPTURE_MODE_RELAXED);
+    assert_ptr_equal(fake.current_then, FAKE_CTX(1));
+    assert_int_equal(device.ops->allow_access(device.self, 0, FAKE_PAGE, 5, 6, false).kind, CCA_OK);
+    assert_int_equal(fake.devices_allowed, 1 << 1 | 1 << 3);
+    assert_int_equal(device.ops->unmap(device.self, 0, FAKE_PAGE, 5).kind, CCA_OK);
+    assert_int_equal(fake.pages, 0);
+    assert_thread_is_as_before(NULL);
+}
+
+static void a_map_that_fails_leaves_nothing(void **state)
+{
+    (void)state;
+    make_current(FAKE_CTX(2));
+    fake.calls = 0;
+    assert_int_equal(device.ops->map(device.self, 0, FAKE_PAGE, 3, 1 << 1).kind, CCA_OK);
+    assert_int_equal(fake.pages, 3);
+    int calls = fake.calls - 1; /* the last one puts the mode back */
+    for (int n = 1; n <= calls; n++) {
+        fake.calls = fake.pages = 0;
+        fake.fail_at = n;
+        fake.error = CUDA_ERROR_OUT_OF_MEMORY;
+        enum cca_status_kind kind = do_map_three().kind;
+        /* The device's word about RDMA may fail without harm. */
+        assert_int_equal(fake.pages, kind == CCA_OK ? 3 : 0);
+        assert_true(kind == CCA_NO_MEMORY || kind == CCA_OK);
+        assert_int_equal(fake.handles, 0);
+        assert_thread_is_as_before(FAKE_CTX(2));
+    }
+}
+
+static void without_support_memory_cannot_be_mapped(void **state)
+{
+    static const char *const names[] = {"cuDeviceGetAttribute",
+                                        "cuMemGetAllocationGranularity",
+                                        "cuMemAddressReserve",
+                                        "cuMemAddressFree",
+                                        "cuMemCreate",
+                                        "cuMemRelease",
+                                        "cuMemMap",
+                                        "cuMemUnmap",
+                                        "cuMemSetAccess"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        fake.lacks = names[i];
+        assert_int_equal(
+            cca_cuda_device_open(&contexts, fake_driver_table(), FAKE_CTX(1), 3, &device), 0);
+        assert_int_equal(device.map_granularity, 0);
+    }
+    fake.lacks = NULL;
+    fake.cannot_map = 1;
+    assert_int_equal(cca_cuda_device_open(&contexts, fake_driver_table(), FAKE_CTX(1), 3, &device),
+                     0);
+    assert_int_equal(device.map_granularity, 0);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(each_call_meets_the_right_context_and_mode, setup),
     cmocka_unit_test_setup(each_failing_call_puts_everything_back, setup),
@@ -287,6 +383,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(a_context_is_identified_by_its_devices_primary_one, setup),
     cmocka_unit_test_setup(a_device_says_whether_it_is_integrated, setup),
     cmocka_unit_test_setup(an_inactive_primary_context_is_not_created, setup),
+    cmocka_unit_test_setup(pages_are_mapped_for_the_owner_and_its_peers, setup),
+    cmocka_unit_test_setup(a_map_that_fails_leaves_nothing, setup),
+    cmocka_unit_test_setup(without_support_memory_cannot_be_mapped, setup),
 };
 
 CCA_TEST_MAIN(tests)
