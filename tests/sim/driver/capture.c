@@ -145,7 +145,7 @@ static void forget_uses(struct sim_capture *capture)
 
 void sim_capture_refuse_end(struct sim_block *block)
 {
-    if (block->captured_uses == 0) {
+    if (block->captured_uses == 0 || SIM_DEFECT(captured_memory_is_freed)) {
         return;
     }
     for (struct sim_capture *capture = captures; capture != NULL; capture = capture->next) {

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""run.py BUILD [--quick | NAME...]: does a rule notice each deliberate defect?
+"""run.py BUILD [--quick | --learn | NAME...]: does a rule notice each deliberate defect?
 
 For every SIM_DEFECT(name) in the driver, the one file that has it is compiled anew with the defect,
 linked with the other objects of the build, and the rules are run over the library until one
-disagrees. BUILD is the build folder."""
+disagrees: first the rule that caught_by.txt names, then all. BUILD is the build folder. --learn
+runs all defects and writes that file."""
+import concurrent.futures
 import json
 import os
 import re
@@ -14,6 +16,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DRIVER = os.path.join(os.path.dirname(HERE), 'driver')
+CAUGHT_BY = os.path.join(HERE, 'caught_by.txt')
 QUICK = ('pools_reuse_too_early', 'captures_allow_frees', 'only_two_writes_meet')
 
 
@@ -61,15 +64,30 @@ class Builder:
         return folder
 
 
-def judge(build, folder):
-    """The first rule that disagrees, or None."""
+def first_difference(build, folder, rules):
+    """The first of the rules (none: of all) that disagrees, or None."""
     place = os.path.join(build, 'tests', 'sim')
     environment = dict(os.environ, LD_LIBRARY_PATH=folder + ':' + place)
-    done = subprocess.run([os.path.join(place, 'conformance', 'sim_rules'), '--stop'], text=True,
-                          env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                          check=False)
+    done = subprocess.run([os.path.join(place, 'conformance', 'sim_rules'), '--stop'] + rules,
+                          text=True, env=environment, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, check=False)
     caught = re.search(r'^not ok \d+ - rule (\S+):', done.stdout, re.M)
     return caught.group(1) if caught else None
+
+
+def known_catchers():
+    """{defect: rule}, as the last --learn found them."""
+    if not os.path.exists(CAUGHT_BY):
+        return {}
+    with open(CAUGHT_BY, encoding='utf-8') as lines:
+        return dict(line.split() for line in lines if not line.startswith('#'))
+
+
+def write_catchers(caught):
+    with open(CAUGHT_BY, 'w', encoding='utf-8') as out:
+        out.write('# Each deliberate defect and the rule that notices it; run.py --learn writes this.\n')
+        for name, rule in sorted(caught.items()):
+            out.write('%s %s\n' % (name, rule))
 
 
 def main():
@@ -79,18 +97,29 @@ def main():
         wanted = list(QUICK)
     elif not wanted and os.environ.get('CCA_TEST_LEVEL', 'normal') != 'full':
         sys.exit(77)
-    names = wanted or sorted(found)
-    missed = 0
+    is_learning = wanted == ['--learn']
+    names = sorted(found) if is_learning or not wanted else wanted
+    hints = known_catchers()
+    caught = {}
     with tempfile.TemporaryDirectory() as scratch:
         builder = Builder(build, scratch)
-        for number, name in enumerate(names, 1):
-            rule = judge(build, builder.make(name, found[name]))
-            missed += rule is None
-            print('%s %d - defect %s: %s' % ('ok' if rule else 'not ok', number, name,
-                                             'caught by ' + rule if rule else 'not noticed'),
-                  flush=True)
+
+        def judge(name):
+            folder = builder.make(name, found[name])
+            rule = first_difference(build, folder, [hints[name]]) if name in hints else None
+            return rule or first_difference(build, folder, [])
+
+        with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+            for number, (name, rule) in enumerate(zip(names, pool.map(judge, names)), 1):
+                if rule:
+                    caught[name] = rule
+                    if is_learning:
+                        write_catchers({**hints, **caught})
+                print('%s %d - defect %s: %s' % ('ok' if rule else 'not ok', number, name,
+                                                 'caught by ' + rule if rule else 'not noticed'),
+                      flush=True)
     print('1..%d' % len(names))
-    sys.exit(1 if missed else 0)
+    sys.exit(1 if len(caught) < len(names) else 0)
 
 
 main()
