@@ -93,6 +93,7 @@ static const struct {
     {"node.a_child_takes_new_parameters_of_equal_shape", 12030},
     {"word", 11070},
     {"batch", 13000},
+    {"pool.a_location_names_it", 13000},
 };
 
 /* Is that the rule, or its area? */
