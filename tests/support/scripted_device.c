@@ -55,10 +55,14 @@ static struct cca_status mem_alloc(void *self, size_t bytes, uint64_t *addr_out)
 static struct cca_status mem_free(void *self, uint64_t addr)
 {
     struct scripted_device *script = self;
+    if (script->on_free != NULL) {
+        script->on_free();
+    }
     pthread_mutex_lock(&script->mutex);
-    bool found = false;
+    bool found = false, is_lost = fails(script, &(long){0});
     for (unsigned i = script->alloc_count; i-- > 0 && !found;) {
         if (script->allocs[i].addr == addr && script->allocs[i].bytes != 0) {
+            script->lost_bytes += is_lost ? script->allocs[i].bytes : 0;
             script->live_bytes -= script->allocs[i].bytes;
             script->allocs[i].bytes = 0;
             found = true;
@@ -67,7 +71,7 @@ static struct cca_status mem_free(void *self, uint64_t addr)
     script->frees_made += found;
     script->frees_unknown += !found;
     pthread_mutex_unlock(&script->mutex);
-    return status(CCA_OK);
+    return status(is_lost ? script->fail_kind : CCA_OK);
 }
 
 static struct cca_status mem_info(void *self, size_t *free_out, size_t *total_out)
@@ -164,6 +168,7 @@ static struct cca_status event_query(void *self, cca_device_event event)
     script->queries++;
     bool is_over = *done_on_line(script, event) >= script->events[event];
     enum cca_status_kind kind = script->is_broken ? CCA_FATAL : is_over ? CCA_OK : CCA_NOT_READY;
+    kind = fails(script, &(long){0}) ? script->fail_kind : kind;
     pthread_mutex_unlock(&script->mutex);
     return status(kind);
 }
@@ -176,6 +181,7 @@ static struct cca_status event_wait(void *self, cca_device_event event)
     uint64_t *done = done_on_line(script, event);
     *done = *done < script->events[event] ? script->events[event] : *done;
     enum cca_status_kind kind = script->is_broken ? CCA_FATAL : CCA_OK;
+    kind = fails(script, &(long){0}) ? script->fail_kind : kind;
     pthread_mutex_unlock(&script->mutex);
     return status(kind);
 }
@@ -349,6 +355,9 @@ static struct cca_status map(void *self, uint64_t addr, size_t page_bytes, size_
 static struct cca_status unmap(void *self, uint64_t addr, size_t page_bytes, size_t pages)
 {
     struct scripted_device *script = self;
+    if (script->on_free != NULL) {
+        script->on_free();
+    }
     pthread_mutex_lock(&script->mutex);
     struct cca_status result = status(fails(script, &script->fail_unmap) ? CCA_UNSUPPORTED
                                                                          : CCA_OK);
@@ -364,6 +373,7 @@ static struct cca_status unmap(void *self, uint64_t addr, size_t page_bytes, siz
         script->live_bytes -= page_bytes;
     }
     script->unmaps_made += result.kind == CCA_OK;
+    script->unmaps_failed += result.kind != CCA_OK;
     pthread_mutex_unlock(&script->mutex);
     return result;
 }

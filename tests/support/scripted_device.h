@@ -53,18 +53,23 @@ struct scripted_device {
         uint64_t addr, bytes, devices; /* bytes 0 = unmapped; the devices that may use it */
     } pages[SCRIPTED_PAGES_MAX];
     unsigned page_count;
-    unsigned maps_made, unmaps_made, map_errors; /* map_errors: calls that no driver would accept */
+    unsigned maps_made, unmaps_made, unmaps_failed,
+        map_errors; /* map_errors: calls that no driver would accept */
     /* Fail the n-th call from now on (1 = the next) of a kind, once; 0 = none. */
     long fail_alloc, fail_event_create, fail_event_record, fail_reserve, fail_map, fail_unmap;
-    long fail_any; /* of all kinds that can fail */
+    long fail_any; /* of these and of frees, queries and waits */
     long calls;    /* of these, ever */
     enum cca_status_kind fail_kind;
     bool is_broken; /* every query says CCA_FATAL */
     /* Calls made. */
     unsigned allocs_made, frees_made, frees_unknown, records, stream_records, queries, waits;
     unsigned synchronizes, refused;
-    void (*on_alloc)(void *user); /* called inside mem_alloc, no lock of the device held */
+    /* Called inside mem_alloc and map, and inside mem_free and unmap; no lock of the device held.
+     */
+    void (*on_alloc)(void *user);
     void *on_alloc_user;
+    void (*on_free)(void);
+    uint64_t lost_bytes; /* by frees that failed */
 };
 
 void scripted_device_init(struct scripted_device *script, uint64_t memory_bytes);

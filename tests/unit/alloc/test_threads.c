@@ -77,18 +77,19 @@ static void ignore(void *user, const char *name, const char *value, const char *
 
 static void disturb(uint64_t *state, uint32_t thread)
 {
-    static const char *const texts[] = {"", "max_split_size_mb:24", "roundup_power2_divisions:4"};
+    static const char *const texts[] = {"", "max_split_size_mb:24", "roundup_power2_divisions:4",
+                                        "expandable_segments:True", "expandable_segments:False"};
     struct cca_allocator *allocator = all.fix.allocator;
     int device = (int)(random_next(state) % 2);
     struct cca_heap *heap = all.fix.heaps[device];
     struct cca_pool_id id = {0, thread};
     struct cca_pool_scope scope = {.kind = CCA_SCOPE_THREAD, .thread = thread};
     int rc = 0;
-    switch (random_next(state) % 8) {
+    switch (random_next(state) % 9) {
     case 0: cca_allocator_empty_cache(allocator); break;
     case 1: cca_allocator_poll(allocator, heap); break;
     case 2:
-        rc = cca_allocator_set_conf(allocator, texts[random_next(state) % 3], ignore, NULL);
+        rc = cca_allocator_set_conf(allocator, texts[random_next(state) % 5], ignore, NULL);
         break;
     case 3: rc = cca_allocator_set_memory_fraction(allocator, device, 0.9); break;
     case 4: cca_allocator_stream_ends(allocator, heap, 1 + random_next(state) % 4); break;
@@ -97,6 +98,9 @@ static void disturb(uint64_t *state, uint32_t thread)
         exchange(state, thread);
         rc = rc != 0 ? rc : cca_allocator_pool_end(allocator, heap, id);
         rc = rc != 0 ? rc : cca_allocator_pool_release(allocator, heap, id);
+        break;
+    case 7:
+        cca_allocator_peer_access(allocator, device, 1 - device, random_next(state) % 2 == 0);
         break;
     case 6: (void)cca_allocator_look_up(allocator, SCRIPTED_BASE + random_next(state)); break;
     default: scripted_finish(all.fix.scripts[device]); break;
@@ -158,6 +162,7 @@ static void what_one_thread_allocates_another_frees(void **state)
         assert_int_equal(heap->use_records.items_taken, 0);
     }
     fix_verify(&all.fix);
+    assert_int_equal(all.fix.scripts[0]->map_errors + all.fix.scripts[1]->map_errors, 0);
     cca_allocator_empty_cache(all.fix.allocator);
     assert_int_equal(all.fix.heaps[0]->reserved_bytes + all.fix.heaps[1]->reserved_bytes, 0);
     assert_int_equal(all.fix.scripts[0]->frees_unknown + all.fix.scripts[1]->frees_unknown, 0);
