@@ -22,7 +22,7 @@ class BadPickle(Exception):
     """Why the bytes are no pickle that we read."""
 
 
-def _run_pattern():
+def _run_pattern(more=()):
     """Matches a run of opcodes of fixed length; bounded, since each step is remembered.
 
     Without LONG_BINPUT: its index is looked at, since Python makes room for all indices below it.
@@ -34,11 +34,14 @@ def _run_pattern():
         by_length.setdefault(length, []).append(b'\\x%02x' % opcode)
     forms = [b'[' + b''.join(codes) + b']' + (b'.{%d}' % length if length else b'')
              for length, codes in sorted(by_length.items())]
-    forms.append(b'\\x8a\\x08.{8}')
+    forms += [b'\\x8a\\x08.{8}', *more]
     return re.compile(b'(?:' + b'|'.join(forms) + b'){1,500}', re.S)
 
 
 _RUN = _run_pattern()
+# In a file of that many bytes any index of three bytes makes sense.
+_LARGE = 1 << 24
+_RUN_LARGE = _run_pattern([b'r.{3}\\x00'])
 
 
 def scan(data):
@@ -48,8 +51,9 @@ def scan(data):
     if not 2 <= data[1] <= HIGHEST_PROTOCOL:
         raise BadPickle('pickle protocol %d, which is not read' % data[1])
     place = 0
+    pattern = _RUN_LARGE if len(data) >= _LARGE else _RUN
     while place < len(data):
-        run = _RUN.match(data, place)
+        run = pattern.match(data, place)
         if run:
             place = run.end()
             continue

@@ -94,7 +94,8 @@ def hook_rows(own):
     rows = []
     for api, row in sorted(coverage.items()) if isinstance(coverage, dict) else ():
         if isinstance(row, dict):
-            rows.append([str(api)] + [integer(row, key) for key in ('seen', 'served', 'passed')])
+            rows.append([str(api), string(row, 'door')] + [
+                integer(row, key) for key in ('seen', 'served', 'passed', 'missed')])
     return rows
 
 

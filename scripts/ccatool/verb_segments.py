@@ -5,6 +5,7 @@ import sys
 
 from . import options
 from .failure import FINE
+from .history import pool_of
 from .records import integer
 from .text import Style, counted, size
 
@@ -65,7 +66,7 @@ def segment_data(segment):
     return {'device': integer(segment, 'device'), 'address': integer(segment, 'address'),
             'bytes': integer(segment, 'total_size'), 'stream': integer(segment, 'stream'),
             'type': segment.get('segment_type'), 'expandable': segment.get('is_expandable') is True,
-            'pool_id': list(segment.get('segment_pool_id') or (0, 0)), 'blocks': blocks,
+            'pool_id': list(pool_of(segment, 'segment_pool_id')), 'blocks': blocks,
             'live_bytes': sums[USED], 'pending_bytes': sums[PENDING], 'free_bytes': sums[FREE],
             'largest_free_bytes': largest}
 

@@ -115,6 +115,13 @@ class Reader(FolderTest):
     def test_huge_memo_index_takes_no_memory(self):
         self.refused('a.pickle', b'\x80\x02}r\xff\xff\xff\x7f.', 'senseless memo index')
 
+    def test_memo_indices_of_large_files_are_looked_at_too(self):
+        filling = b'X' + (1 << 24).to_bytes(4, 'little') + b'x' * (1 << 24)
+        good = b'\x80\x02}r\xff\xff\xff\x00' + filling + b'\x85.'
+        self.assertEqual(opcodes.scan(good), len(good))
+        with self.assertRaises(opcodes.BadPickle):
+            opcodes.scan(good.replace(b'r\xff\xff\xff\x00', b'r\xff\xff\xff\x01'))
+
     def test_senseless_order_is_damaged(self):
         for body in (b'e.', b'h\x07.', b's.', b'.', b'(u.', b']]s.', b'}]K\x01s.',
                      b'X\x01\0\0\0\xff.'):

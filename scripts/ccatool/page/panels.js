@@ -165,11 +165,12 @@ const settings = {
 const hooks = {
   build(section) {
     const {hooks: rows, modules, unmanaged} = R.head;
-    const used = rows.filter(([, seen, served, passed]) => seen || served || passed);
+    const used = rows.filter(([, , ...counts]) => counts.some(count => count));
     section.append(rows.length ? make('p', {class: 'note', text: 'Calls that the program made and '
       + 'the library saw; ' + counted(rows.length - used.length, 'other hooked call')
-      + ' not used.'}) : '', used.length ? plainTable(['call', 'seen', 'served', 'passed on'],
-      used.map(([api, ...counts]) => [api, ...counts.map(number)]), 'hook-table')
+      + ' not used.'}) : '', used.length ? plainTable(['call', 'door', 'seen', 'served',
+      'passed on', 'missed'], used.map(([api, door, ...counts]) => [api, door,
+      ...counts.map(number)]), 'hook-table')
       : make('p', {class: 'note', text: 'The snapshot does not tell which calls were seen.'}));
     if (unmanaged.length) {
       section.append(make('h3', {text: 'Memory that passes by the allocator'}), plainTable(

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+"""Large snapshots: time and memory of `show`, and its progress on a terminal."""
+import os
+import pickle
+import pty
+import re
+import resource
+import subprocess
+import sys
+import unittest
+
+from big_snapshot import make
+from support import TOOL, FolderTest, clean_environment
+
+EVENTS = 1000000 if os.environ.get('CCA_TEST_LEVEL') == 'full' else 150000
+# For a million events: seconds of a processor (a busy one counts its neighbour's work as well),
+# and resident bytes.
+MOST_SECONDS, MOST_BYTES = 20.0, 1200 * 1000 * 1000
+START_BYTES = 60 * 1000 * 1000
+
+
+class Big(FolderTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.data = pickle.dumps(make(EVENTS), 2)
+
+    def measured(self, *words):
+        """(seconds of processor time, resident bytes, output)."""
+        script = ('import resource, subprocess, sys; '
+                  'done = subprocess.run([sys.executable] + sys.argv[1:], stdout=subprocess.PIPE); '
+                  'use = resource.getrusage(resource.RUSAGE_CHILDREN); '
+                  'print(done.returncode, use.ru_utime + use.ru_stime, use.ru_maxrss); '
+                  'sys.stdout.flush(); sys.stdout.buffer.write(done.stdout)')
+        done = subprocess.run([sys.executable, '-c', script, TOOL, *words], timeout=350,
+                              stdout=subprocess.PIPE, env=clean_environment())
+        head, _, out = done.stdout.decode().partition('\n')
+        status, seconds, kilobytes = head.split()
+        self.assertEqual(status, '0')
+        return float(seconds), int(kilobytes) * 1024, out
+
+    def test_show_in_time_and_memory(self):
+        path = self.write('big.pickle', self.data)
+        seconds, most, out = self.measured('show', path)
+        sys.stderr.write('show of %d events: %.1f s of a processor, %d MB\n' % (
+            EVENTS, seconds, most // 1000000))
+        self.assertRegex(out, r'history +%s' % format(EVENTS, ',')[:3])
+        self.assertLess(seconds, MOST_SECONDS * EVENTS / 1e6 + 1)
+        self.assertLess(most, MOST_BYTES * EVENTS / 1e6 + START_BYTES)
+
+    def test_progress_on_a_terminal(self):
+        path = self.write('big.pickle', self.data)
+        main, side = pty.openpty()
+        process = subprocess.Popen([sys.executable, TOOL, 'show', path], stderr=side,
+                                   stdout=subprocess.DEVNULL, env=clean_environment(TERM='xterm'))
+        os.close(side)
+        said = b''
+        while True:
+            try:
+                part = os.read(main, 4096)
+            except OSError:
+                break
+            if not part:
+                break
+            said += part
+        os.close(main)
+        self.assertEqual(process.wait(), 0)
+        # Work of less than a second says nothing.
+        if resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime > 2:
+            self.assertTrue(re.search(rb'reading .*big\.pickle|adding up', said), said)
+        self.assertFalse(said and not said.endswith(b'\r\x1b[K'), said[-20:])
+
+
+if __name__ == '__main__':
+    unittest.main()
