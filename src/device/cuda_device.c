@@ -105,6 +105,20 @@ static struct cca_status event_record(void *self_, cca_device_event event)
     return cca_cuda_status((int)result);
 }
 
+static struct cca_status event_record_stream(void *self_, cca_device_event event,
+                                             cca_stream_id stream)
+{
+    const struct cca_cuda_context *self = self_;
+    struct cca_cuda_scope scope;
+    struct cca_status status = {CCA_UNSUPPORTED, CUDA_SUCCESS};
+    CUresult result = cca_cuda_scope_enter_context(&scope, self, CCA_NEED_THIS, CCA_MODE_RELAXED);
+    if (result == CUDA_SUCCESS) {
+        status = cca_cuda_record_on_stream(self->streams, self->table, event, stream);
+        cca_cuda_scope_leave(&scope);
+    }
+    return result == CUDA_SUCCESS ? status : cca_cuda_status((int)result);
+}
+
 static struct cca_status event_query(void *self_, cca_device_event event)
 {
     const struct cca_cuda_context *self = self_;
@@ -169,6 +183,7 @@ static const struct cca_device_ops ops = {
     .event_create = event_create,
     .event_destroy = event_destroy,
     .event_record = event_record,
+    .event_record_stream = event_record_stream,
     .event_query = event_query,
     .event_wait = event_wait,
     .synchronize = synchronize,

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/cuda_streams.h"
 
+#include "base/clock.h"
+#include "device/cuda_error.h"
+
 /* A key lies within this many slots of its place. */
 enum { PROBES = 8 };
 
@@ -10,45 +13,82 @@ static size_t slot_of(cca_stream_id id, size_t probe)
     return (place + probe) % CCA_CUDA_STREAMS_MAX;
 }
 
-void cca_cuda_streams_note(struct cca_cuda_streams *streams, cca_stream_id id, CUstream stream)
+/* Its slot, or CCA_CUDA_STREAMS_MAX. Lock held. */
+static size_t find(const struct cca_cuda_streams *streams, cca_stream_id id)
 {
-    size_t chosen = slot_of(id, 0);
-    pthread_mutex_lock(&streams->lock);
+    for (size_t probe = 0; probe < PROBES; probe++) {
+        if (streams->slots[slot_of(id, probe)].id == id) {
+            return slot_of(id, probe);
+        }
+    }
+    return CCA_CUDA_STREAMS_MAX;
+}
+
+/* Where a new one goes: an empty slot, else one that nobody holds, else CCA_CUDA_STREAMS_MAX. */
+static size_t choose(const struct cca_cuda_streams *streams, cca_stream_id id)
+{
+    size_t chosen = CCA_CUDA_STREAMS_MAX;
     for (size_t probe = PROBES; probe-- > 0;) {
         size_t slot = slot_of(id, probe);
-        if (streams->slots[slot].id == id) {
-            chosen = slot;
-            break;
+        bool is_idle = streams->slots[slot].users == 0 && !streams->slots[slot].is_ending;
+        if (streams->slots[slot].id == 0) {
+            return slot;
         }
-        chosen = streams->slots[slot].id == 0 ? slot : chosen;
+        chosen = is_idle ? slot : chosen;
     }
-    streams->slots[chosen].id = id;
-    streams->slots[chosen].stream = stream;
+    return chosen;
+}
+
+void cca_cuda_streams_note(struct cca_cuda_streams *streams, cca_stream_id id, CUstream stream)
+{
+    pthread_mutex_lock(&streams->lock);
+    size_t slot = find(streams, id);
+    if (slot == CCA_CUDA_STREAMS_MAX) {
+        slot = choose(streams, id);
+    }
+    if (slot != CCA_CUDA_STREAMS_MAX) {
+        streams->slots[slot].id = id;
+        streams->slots[slot].stream = stream;
+    }
     pthread_mutex_unlock(&streams->lock);
 }
 
 void cca_cuda_streams_forget(struct cca_cuda_streams *streams, cca_stream_id id)
 {
+    enum { PAUSE_US = 20 };
     pthread_mutex_lock(&streams->lock);
-    for (size_t probe = 0; probe < PROBES; probe++) {
-        size_t slot = slot_of(id, probe);
-        if (streams->slots[slot].id == id) {
-            streams->slots[slot].id = 0;
+    size_t slot = find(streams, id);
+    if (slot != CCA_CUDA_STREAMS_MAX) {
+        streams->slots[slot].is_ending = true;
+        while (streams->slots[slot].users != 0) {
+            pthread_mutex_unlock(&streams->lock);
+            cca_clock_sleep_us(PAUSE_US);
+            pthread_mutex_lock(&streams->lock);
         }
+        streams->slots[slot].id = 0;
+        streams->slots[slot].is_ending = false;
     }
     pthread_mutex_unlock(&streams->lock);
 }
 
-CUstream cca_cuda_streams_find(struct cca_cuda_streams *streams, cca_stream_id id)
+CUstream cca_cuda_streams_hold(struct cca_cuda_streams *streams, cca_stream_id id)
 {
     CUstream found = NULL;
     pthread_mutex_lock(&streams->lock);
-    for (size_t probe = 0; probe < PROBES && found == NULL; probe++) {
-        size_t slot = slot_of(id, probe);
-        found = streams->slots[slot].id == id ? streams->slots[slot].stream : NULL;
+    size_t slot = find(streams, id);
+    if (slot != CCA_CUDA_STREAMS_MAX && !streams->slots[slot].is_ending) {
+        found = streams->slots[slot].stream;
+        streams->slots[slot].users++;
     }
     pthread_mutex_unlock(&streams->lock);
     return found;
+}
+
+void cca_cuda_streams_release(struct cca_cuda_streams *streams, cca_stream_id id)
+{
+    pthread_mutex_lock(&streams->lock);
+    streams->slots[find(streams, id)].users--;
+    pthread_mutex_unlock(&streams->lock);
 }
 
 static struct cca_status unsupported(CUresult result)
@@ -56,22 +96,49 @@ static struct cca_status unsupported(CUresult result)
     return (struct cca_status){CCA_UNSUPPORTED, (int)result};
 }
 
+struct cca_status cca_cuda_record_on_stream(struct cca_cuda_streams *streams,
+                                            const struct cca_cuda_table *table,
+                                            cca_device_event event, cca_stream_id id)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (table->event_record == NULL || table->stream_is_capturing == NULL) {
+        return unsupported(CUDA_SUCCESS);
+    }
+    CUstream stream = cca_cuda_streams_hold(streams, id);
+    if (stream == NULL) {
+        return unsupported(CUDA_SUCCESS);
+    }
+    /* A capture that nobody told of would take the event into its graph. */
+    CUresult result = table->stream_is_capturing(stream, &status);
+    if (result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE) {
+        cca_cuda_streams_release(streams, id);
+        return unsupported(CUDA_SUCCESS);
+    }
+    if (result == CUDA_SUCCESS) {
+        result = table->event_record((CUevent)(uintptr_t)event, stream);
+    }
+    cca_cuda_streams_release(streams, id);
+    return cca_cuda_status((int)result);
+}
+
 struct cca_status cca_cuda_capture_info(struct cca_cuda_streams *streams,
                                         const struct cca_cuda_table *table, cca_stream_id id,
                                         struct cca_capture_info *info_out)
 {
-    CUstream stream = cca_cuda_streams_find(streams, id);
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     struct cca_capture_info info = {0};
     const CUgraphNode *nodes = NULL;
     CUgraph graph = NULL;
     cuuint64_t capture = 0;
-    if (stream == NULL || table->stream_get_capture_info == NULL) {
+    CUstream stream = table->stream_get_capture_info == NULL ? NULL
+                                                             : cca_cuda_streams_hold(streams, id);
+    if (stream == NULL) {
         return unsupported(CUDA_SUCCESS);
     }
     CUresult result = table->stream_get_capture_info(stream, &status, &capture, &graph, &nodes,
                                                      &info.terminal_count);
     if (result != CUDA_SUCCESS) {
+        cca_cuda_streams_release(streams, id);
         return unsupported(result);
     }
     /* A capture that has been invalidated will run nothing, but is not over. */
@@ -84,6 +151,7 @@ struct cca_status cca_cuda_capture_info(struct cca_cuda_streams *streams,
     for (size_t i = 0; i < info.terminal_count && i < CCA_TERMINALS_MAX; i++) {
         info.terminals[i] = (uint64_t)(uintptr_t)nodes[i];
     }
+    cca_cuda_streams_release(streams, id); /* the nodes are the stream's */
     *info_out = info;
     return cca_status_ok();
 }

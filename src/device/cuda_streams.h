@@ -18,16 +18,28 @@ struct cca_cuda_streams {
     struct {
         cca_stream_id id; /* 0 = empty */
         CUstream stream;
+        unsigned users; /* calls under way that name it */
+        bool is_ending;
     } slots[CCA_CUDA_STREAMS_MAX];
 };
 
 /* The stream has this key, which is not 0, until it is forgotten. Where the table is full around
- * its place another stream is forgotten for it. */
+ * its place another stream, which nobody holds, is forgotten for it. */
 void cca_cuda_streams_note(struct cca_cuda_streams *streams, cca_stream_id id, CUstream stream);
+
+/* The stream is about to be destroyed: from now on nobody can hold it, and nobody does on return.
+ */
 void cca_cuda_streams_forget(struct cca_cuda_streams *streams, cca_stream_id id);
 
-/* NULL: not known. */
-CUstream cca_cuda_streams_find(struct cca_cuda_streams *streams, cca_stream_id id);
+/* The stream, which is not destroyed before release; NULL: not known. For the length of one call
+ * that does not wait. */
+CUstream cca_cuda_streams_hold(struct cca_cuda_streams *streams, cca_stream_id id);
+void cca_cuda_streams_release(struct cca_cuda_streams *streams, cca_stream_id id);
+
+/* As struct cca_device_ops says: only on a stream that is known and not being captured. */
+struct cca_status cca_cuda_record_on_stream(struct cca_cuda_streams *streams,
+                                            const struct cca_cuda_table *table,
+                                            cca_device_event event, cca_stream_id id);
 
 /* As struct cca_device_ops says; any trouble is CCA_UNSUPPORTED, nothing depends on the answer but
  * how early memory is used again. */

@@ -170,6 +170,14 @@ static CUresult fake_get_proc_address(const char *name, void **found, int versio
     return is_denied ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
 }
 
+static CUresult fake_event_record(CUevent event, CUstream stream)
+{
+    assert_ptr_equal(event, FAKE_EVENT(1));
+    CUresult result = note("cuEventRecord");
+    fake.recorded_stream = result == CUDA_SUCCESS ? stream : fake.recorded_stream;
+    return result;
+}
+
 static CUresult fake_ctx_record_event(CUcontext ctx, CUevent event)
 {
     assert_ptr_equal(event, FAKE_EVENT(1));
@@ -210,7 +218,7 @@ static CUresult fake_stream_get_id_ptsz(CUstream stream, unsigned long long *id)
 static CUresult fake_stream_is_capturing(CUstream stream, CUstreamCaptureStatus *status)
 {
     (void)stream;
-    *status = CU_STREAM_CAPTURE_STATUS_NONE;
+    *status = fake.capture_status;
     return note("cuStreamIsCapturing");
 }
 

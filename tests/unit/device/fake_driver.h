@@ -34,6 +34,7 @@ struct fake_driver {
     CUstreamCaptureMode mode_then;
     unsigned event_flags;
     CUresult answer; /* of event_query */
+    CUstream recorded_stream;
 
     /* Of the stream's capture, and what a node depends on. */
     CUstreamCaptureStatus capture_status;

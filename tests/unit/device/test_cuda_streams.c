@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/cuda_streams.h"
 
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
 #include "support/test.h"
 #include "unit/device/fake_driver.h"
 
@@ -19,21 +23,30 @@ static CUstream handle(uint64_t n)
     return (CUstream)(uintptr_t)(0x1000 + n * 16);
 }
 
+static CUstream look_up(uint64_t id)
+{
+    CUstream found = cca_cuda_streams_hold(&streams, id);
+    if (found != NULL) {
+        cca_cuda_streams_release(&streams, id);
+    }
+    return found;
+}
+
 static void a_stream_is_found_by_its_key_until_it_is_forgotten(void **state)
 {
     (void)state;
-    assert_null(cca_cuda_streams_find(&streams, 5));
+    assert_null(look_up(5));
     for (uint64_t id = 1; id <= 200; id++) {
         cca_cuda_streams_note(&streams, id, handle(id));
     }
     for (uint64_t id = 1; id <= 200; id++) {
-        assert_ptr_equal(cca_cuda_streams_find(&streams, id), handle(id));
+        assert_ptr_equal(look_up(id), handle(id));
     }
     cca_cuda_streams_note(&streams, 7, handle(7));
     cca_cuda_streams_forget(&streams, 7);
-    assert_null(cca_cuda_streams_find(&streams, 7));
+    assert_null(look_up(7));
     cca_cuda_streams_forget(&streams, 7);
-    assert_ptr_equal(cca_cuda_streams_find(&streams, 8), handle(8));
+    assert_ptr_equal(look_up(8), handle(8));
 }
 
 static void a_full_table_forgets_others_and_never_mixes_them_up(void **state)
@@ -42,14 +55,79 @@ static void a_full_table_forgets_others_and_never_mixes_them_up(void **state)
     size_t known = 0;
     for (uint64_t id = 1; id <= 3 * CCA_CUDA_STREAMS_MAX; id++) {
         cca_cuda_streams_note(&streams, id, handle(id));
-        assert_ptr_equal(cca_cuda_streams_find(&streams, id), handle(id));
+        assert_ptr_equal(look_up(id), handle(id));
     }
     for (uint64_t id = 1; id <= 3 * CCA_CUDA_STREAMS_MAX; id++) {
-        CUstream found = cca_cuda_streams_find(&streams, id);
+        CUstream found = look_up(id);
         assert_true(found == NULL || found == handle(id));
         known += found != NULL;
     }
     assert_true(known > CCA_CUDA_STREAMS_MAX / 2 && known <= CCA_CUDA_STREAMS_MAX);
+}
+
+static void *forget(void *is_forgotten)
+{
+    cca_cuda_streams_forget(&streams, 5);
+    atomic_store((atomic_bool *)is_forgotten, true);
+    return NULL;
+}
+
+static bool is_ending(void)
+{
+    CUstream found = look_up(5);
+    return found == NULL;
+}
+
+static void a_stream_that_is_held_is_not_destroyed(void **state)
+{
+    pthread_t thread;
+    atomic_bool is_forgotten = false;
+    (void)state;
+    cca_cuda_streams_note(&streams, 5, handle(5));
+    assert_ptr_equal(cca_cuda_streams_hold(&streams, 5), handle(5));
+    assert_int_equal(pthread_create(&thread, NULL, forget, &is_forgotten), 0);
+    while (!is_ending()) {
+        sched_yield();
+    }
+    assert_false(atomic_load(&is_forgotten));
+    for (uint64_t id = 6; id <= 3 * CCA_CUDA_STREAMS_MAX; id++) {
+        cca_cuda_streams_note(&streams, id, handle(id)); /* none takes its place */
+    }
+    assert_false(atomic_load(&is_forgotten));
+    cca_cuda_streams_release(&streams, 5);
+    pthread_join(thread, NULL);
+    assert_true(atomic_load(&is_forgotten));
+    assert_null(look_up(5));
+}
+
+static enum cca_status_kind record(const struct cca_cuda_table *table)
+{
+    return cca_cuda_record_on_stream(&streams, table, (uintptr_t)FAKE_EVENT(1), 5).kind;
+}
+
+static void an_event_is_recorded_on_a_known_stream_outside_captures(void **state)
+{
+    (void)state;
+    const struct cca_cuda_table *table = fake_driver_table();
+    assert_int_equal(record(table), CCA_UNSUPPORTED);
+    cca_cuda_streams_note(&streams, 5, handle(5));
+    assert_int_equal(record(table), CCA_OK);
+    assert_ptr_equal(fake.recorded_stream, handle(5));
+    fake.recorded_stream = NULL;
+    fake.capture_status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    assert_int_equal(record(table), CCA_UNSUPPORTED);
+    assert_null(fake.recorded_stream);
+    fake.capture_status = CU_STREAM_CAPTURE_STATUS_NONE;
+    fake.error = CUDA_ERROR_INVALID_HANDLE;
+    for (int n = 1; n <= 2; n++) {
+        fake.fail_at = fake.calls + n;
+        assert_int_equal(record(table), CCA_UNSUPPORTED);
+    }
+    struct cca_cuda_table old = *table;
+    old.event_record = NULL;
+    assert_int_equal(record(&old), CCA_UNSUPPORTED);
+    cca_cuda_streams_forget(&streams, 5); /* nobody holds it */
+    assert_int_equal(record(table), CCA_UNSUPPORTED);
 }
 
 static enum cca_status_kind ask(struct cca_capture_info *info)
@@ -128,6 +206,8 @@ static void a_node_tells_what_it_depends_on(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup(a_stream_that_is_held_is_not_destroyed, setup),
+    cmocka_unit_test_setup(an_event_is_recorded_on_a_known_stream_outside_captures, setup),
     cmocka_unit_test_setup(a_stream_is_found_by_its_key_until_it_is_forgotten, setup),
     cmocka_unit_test_setup(a_full_table_forgets_others_and_never_mixes_them_up, setup),
     cmocka_unit_test_setup(a_capture_tells_its_id_and_terminals, setup),
