@@ -45,7 +45,9 @@ enum {
     STRIPES = 16,
     WARM_CAPTURES = 64, /* a thread's captures before slow ones are counted */
     SLOW_NS = 5000,
-    PIPE_SPOTS_MAX = 8
+    PIPE_SPOTS_MAX = 8,
+    FIRST_PAGES = 4096, /* no code lies there */
+    FRAME_BYTES_MAX = 1 << 20
 };
 
 /* Threads count in different cache lines. */
@@ -71,6 +73,10 @@ static struct {
     _Atomic uint64_t reads; /* calls of read_memory during the self-test */
     uint64_t slow_ticks;    /* 0 = not counted */
     uintptr_t page_bytes;
+    const char *name;
+    bool is_fallback; /* not the one that was wanted first */
+    int (*gcc_walk)(int (*step)(void *context, void *user), void *user);
+    uintptr_t (*gcc_ip)(void *context);
     struct stripe stripes[STRIPES];
 } unwinder;
 
@@ -280,10 +286,126 @@ static backtrace_fn load_unwinder(const char **why_out)
     }
     accessors->access_mem = read_memory;
     close_pipe(&found);
-    return passes_self_test(backtrace, why_out) ? backtrace : NULL;
+    if (!passes_self_test(backtrace, why_out)) {
+        return NULL;
+    }
+    *why_out = "libunwind.so.8 is in use";
+    return backtrace;
 }
 
-bool cca_unwind_start(const char **why_out)
+/* libgcc walks without a cache: some microseconds for each stack, right after every dlclose. */
+struct gcc_walk {
+    void **frames;
+    int max, count;
+};
+
+static int take_gcc_frame(void *context, void *user)
+{
+    enum { GO_ON = 0, END = 5 /* _URC_END_OF_STACK */ };
+    struct gcc_walk *walk = user;
+    uintptr_t ip = unwinder.gcc_ip(context);
+
+    if (walk->count == walk->max || ip == 0) {
+        return END;
+    }
+    walk->frames[walk->count++] = (void *)ip;
+    return GO_ON;
+}
+
+/* Its first frame is this function; callers count from their own. */
+CCA_NOINLINE static int gcc_backtrace(void **frames, int max)
+{
+    struct gcc_walk walk = {.frames = frames, .max = max + 1};
+    void *with_own[FRAMES_MAX + SKIP_MAX + OWN_FRAMES + 1];
+
+    walk.frames = with_own;
+    (void)unwinder.gcc_walk(take_gcc_frame, &walk);
+    if (walk.count <= 1) {
+        return 0;
+    }
+    memcpy(frames, with_own + 1, (size_t)(walk.count - 1) * sizeof(*frames));
+    return walk.count - 1;
+}
+
+/* Follows the chain of frame pointers upwards as far as it is readable; each frame lies above the
+ * one before, at most a megabyte. */
+AS_IT_IS CCA_NOINLINE static int pointer_backtrace(void **frames, int max)
+{
+    const uintptr_t *frame = __builtin_frame_address(0);
+    int count = 0;
+
+    while (count < max) {
+        uintptr_t at = (uintptr_t)frame;
+
+        if (at % sizeof(uintptr_t) != 0 || !is_known_readable(at) ||
+            !is_known_readable(at + sizeof(uintptr_t)) || frame[1] < FIRST_PAGES) {
+            break;
+        }
+        frames[count++] = (void *)frame[1];
+        if (frame[0] <= at || frame[0] - at > FRAME_BYTES_MAX) {
+            break;
+        }
+        frame = (const uintptr_t *)frame[0];
+    }
+    return count;
+}
+
+static backtrace_fn load_libgcc(const char **why_out)
+{
+    void *frames[FRAMES_MAX];
+    void *library = dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_LOCAL);
+
+    if (library == NULL) {
+        *why_out = "libgcc_s.so.1 is not there";
+        return NULL;
+    }
+    *(void **)&unwinder.gcc_walk = look_up(library, "_Unwind_Backtrace");
+    *(void **)&unwinder.gcc_ip = look_up(library, "_Unwind_GetIP");
+    if (unwinder.gcc_walk == NULL || unwinder.gcc_ip == NULL) {
+        *why_out = "libgcc_s.so.1 lacks a function";
+        return NULL;
+    }
+    if (!cca_loader_gate_enter_late()) {
+        *why_out = "a fork takes too long";
+        return NULL;
+    }
+    int count = gcc_backtrace(frames, FRAMES_MAX);
+    cca_loader_gate_leave();
+    if (count <= 2) {
+        *why_out = "libgcc_s.so.1 finds too few frames";
+        return NULL;
+    }
+    *why_out = "libgcc_s.so.1 is in use";
+    return gcc_backtrace;
+}
+
+static backtrace_fn choose(enum cca_unwind_method method, const char **why_out)
+{
+    backtrace_fn backtrace = NULL;
+
+    if (method == CCA_UNWIND_FRAME_POINTERS) {
+        unwinder.name = "fp";
+        *why_out = "frame pointers are in use";
+        return pointer_backtrace;
+    }
+    if (method == CCA_UNWIND_AUTO || method == CCA_UNWIND_LIBUNWIND) {
+        backtrace = load_unwinder(why_out);
+        unwinder.name = backtrace != NULL ? "libunwind" : "none";
+    }
+    if (method == CCA_UNWIND_LIBGCC || (method == CCA_UNWIND_AUTO && backtrace == NULL)) {
+        backtrace = load_libgcc(why_out);
+        unwinder.name = backtrace != NULL ? "libgcc" : "none";
+        unwinder.is_fallback = method == CCA_UNWIND_AUTO;
+    }
+    return backtrace;
+}
+
+const char *cca_unwind_name(void)
+{
+    return atomic_load(&unwinder.backtrace) != NULL ? unwinder.name : "none";
+}
+
+bool cca_unwind_start(enum cca_unwind_method method, const char **why_out)
 {
     uint64_t start_ns = cca_clock_ns();
     uint64_t start_ticks = ticks();
@@ -294,13 +416,13 @@ bool cca_unwind_start(const char **why_out)
         return false;
     }
     if (atomic_load(&unwinder.backtrace) != NULL) {
-        *why_out = "libunwind.so.8 is in use";
+        *why_out = "an unwinder is in use";
         return true;
     }
     unwinder.page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
     backtrace_fn backtrace = NULL;
     if (can_tell_readable()) {
-        backtrace = load_unwinder(why_out);
+        backtrace = choose(method, why_out);
     } else {
         *why_out = "the kernel does not tell which memory is readable";
     }
@@ -313,7 +435,6 @@ bool cca_unwind_start(const char **why_out)
         unwinder.slow_ticks = (uint64_t)((double)(ticks() - start_ticks) / (double)took_ns *
                                          SLOW_NS);
     }
-    *why_out = "libunwind.so.8 is in use";
     atomic_store_explicit(&unwinder.backtrace, backtrace, memory_order_release);
     return true;
 }
@@ -394,5 +515,6 @@ struct cca_unwind_counts cca_unwind_counts(void)
         counts.truncated += atomic_load_explicit(&stripe->truncated, memory_order_relaxed);
         counts.slow += atomic_load_explicit(&stripe->slow, memory_order_relaxed);
     }
+    counts.fallback = unwinder.is_fallback ? counts.captures : 0;
     return counts;
 }

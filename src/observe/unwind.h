@@ -15,14 +15,25 @@ struct cca_unwind_counts {
     uint64_t captures;
     uint64_t missing;   /* of these, without any frame */
     uint64_t truncated; /* of these, as deep as was asked for: there may be more frames */
-    uint64_t fallback;  /* of these, not by libunwind although it was there at the start */
+    uint64_t fallback;  /* of these, by libgcc since libunwind could not be used */
     uint64_t slow;      /* of these, above 5 us, after a thread's first 64 (x86-64 only) */
+};
+
+enum cca_unwind_method {
+    CCA_UNWIND_AUTO, /* libunwind, else libgcc */
+    CCA_UNWIND_LIBUNWIND,
+    CCA_UNWIND_LIBGCC,
+    CCA_UNWIND_FRAME_POINTERS, /* right only in code that keeps them */
+    CCA_UNWIND_NONE
 };
 
 /* Loads and tests the unwinder; call once, outside any lock, at the first CUDA context. False when
  * there is none: captures then return 0 frames. `why_out` says what happened, for the log. Uses
  * malloc inside the loader. */
-bool cca_unwind_start(const char **why_out);
+bool cca_unwind_start(enum cca_unwind_method method, const char **why_out);
+
+/* What takes the stacks: "libunwind", "libgcc", "fp" or "none". */
+const char *cca_unwind_name(void);
 
 /* At most `max` (and 128) return addresses, innermost first, without the `skip` (at most 31)
  * innermost ones (the library's own); with skip 0 the first one lies in the caller. Returns 0 when

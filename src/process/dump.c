@@ -11,6 +11,7 @@
 #include "base/sysmem.h"
 #include "cca/cca_version.h"
 #include "observe/modules.h"
+#include "observe/unwind.h"
 #include "snapshot/capture.h"
 #include "snapshot/file.h"
 #include "snapshot/model.h"
@@ -153,6 +154,7 @@ static int fill_process(struct cca_model *model, struct cca_process *process, co
     model->driver_version = process->driver_version;
     model->runtime_version = process->runtime_version;
     fill_estimate(model, atomic_load(&process->estimate));
+    model->unwinder = cca_unwind_name();
     model->mark_ns = atomic_load_explicit(&process->mark_ns, memory_order_relaxed);
     model->texts = atomic_load_explicit(&process->has_texts, memory_order_acquire) ? &process->texts
                                                                                    : NULL;

@@ -156,6 +156,10 @@ static void make_allocator(struct cca_process *process)
     cca_lock_drop(&process->lock);
 }
 
+_Static_assert((int)CCA_UNWINDER_NONE == CCA_UNWIND_NONE &&
+                   (int)CCA_UNWINDER_LIBGCC == CCA_UNWIND_LIBGCC,
+               "the setting is the method");
+
 /* The name of what takes call stacks, for the banner. */
 static const char *start_unwinder(const struct cca_process *process)
 {
@@ -165,11 +169,11 @@ static const char *start_unwinder(const struct cca_process *process)
         process->config.context == CCA_CONTEXT_NONE) {
         return "none";
     }
-    if (!cca_unwind_start(&why)) {
+    if (!cca_unwind_start((enum cca_unwind_method)process->config.unwinder, &why)) {
         cca_log(CCA_LOG_WARN, "no call stacks: %s", why);
         return "none";
     }
-    return "libunwind";
+    return cca_unwind_name();
 }
 
 /* Without the thread there is no handler either: the signal then keeps its default action. */

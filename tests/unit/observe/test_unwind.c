@@ -128,12 +128,12 @@ static void start_leaves_no_descriptor_open(void **state)
 
     (void)state;
     errno = 77;
-    is_on = cca_unwind_start(&why);
+    is_on = cca_unwind_start(CCA_UNWIND_AUTO, &why);
     assert_int_equal(errno, 77);
     assert_non_null(why);
     assert_int_equal(open_descriptors(), before);
     assert_int_equal(is_on, dlopen("libunwind.so.8", RTLD_NOW | RTLD_NOLOAD) != NULL);
-    assert_int_equal(cca_unwind_start(&why), is_on);
+    assert_int_equal(cca_unwind_start(CCA_UNWIND_AUTO, &why), is_on);
 }
 
 static void frames_are_the_callers(void **state)
@@ -434,7 +434,7 @@ static void nothing_is_captured_after_the_stop(void **state)
     cca_unwind_stop();
     outer(&chain);
     assert_int_equal(chain.count, 0);
-    assert_false(cca_unwind_start(&why));
+    assert_false(cca_unwind_start(CCA_UNWIND_AUTO, &why));
     assert_non_null(why);
 }
 
