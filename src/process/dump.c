@@ -207,8 +207,13 @@ int cca_dump_name_model(struct cca_process *process, struct cca_model *model)
     if (rc != 0) {
         return rc;
     }
-    return cca_symbolize_model(model, &process->stacks,
-                               process->config.symbolize != CCA_SYMBOLIZE_NONE);
+    rc = cca_symbolize_model(model, &process->stacks,
+                             process->config.symbolize != CCA_SYMBOLIZE_NONE);
+    if (rc == 0 && process->config.symbolize == CCA_SYMBOLIZE_LINES &&
+        cca_lines_find(&process->lines, model)) {
+        model->symbolized = "lines";
+    }
+    return rc;
 }
 
 static void report_file(const struct cca_dump_result *result, int rc)

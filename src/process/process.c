@@ -242,6 +242,10 @@ void cca_process_context_is_up(int driver_version, int runtime_version)
     cca_complaints_print(&process->complaints);
     unwinder = start_unwinder(process);
     start_dumps(process);
+    if (process->config.symbolize == CCA_SYMBOLIZE_LINES && !cca_can_find_lines()) {
+        cca_log(CCA_LOG_WARN, "CCA_SYMBOLIZE 'lines': this library was built without "
+                              "libbacktrace, using names");
+    }
     print_banner(process, unwinder);
     atomic_store_explicit(&process->start, CCA_START_DONE, memory_order_release);
 }

@@ -21,6 +21,7 @@
 #include "observe/texts.h"
 #include "process/estimate.h"
 #include "process/process.h"
+#include "snapshot/lines.h"
 #include "process/unmanaged.h"
 
 enum {
@@ -136,6 +137,7 @@ struct cca_process {
     struct cca_annotations annotations;
     _Atomic uint64_t mark_ns; /* of the last cca_mark; 0 = none */
     struct cca_timers timers;
+    struct cca_lines lines; /* guarded by dumps.is_busy */
     int driver_version, runtime_version;
 
     struct cca_dumps dumps;

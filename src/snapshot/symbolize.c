@@ -226,6 +226,7 @@ int cca_symbolize_model(struct cca_model *model, const struct cca_stack_table *t
 {
     int rc = model->modules.list != NULL ? 0 : cca_modules_list(&model->modules, &model->arena);
 
+    model->symbolized = with_names ? "names" : "none";
     if (rc != 0) {
         model->modules = (struct cca_modules){0};
     } else {

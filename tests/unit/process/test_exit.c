@@ -12,6 +12,7 @@
 
 #include "base/reentry.h"
 #include "process/dump.h"
+#include "alloc/allocator_internal.h"
 #include "scenario.h"
 
 static void use_a_little(void)
@@ -259,7 +260,40 @@ static void reused_descriptors_hold_only_what_the_program_wrote(void **state)
     assert_in_range(outcome.files, 4, 5);
 }
 
+/* As when a debugger has stopped the thread that holds it. */
+static void dump_while_a_heap_is_held(void)
+{
+    struct cca_heap *heap = load_with_context();
+    struct cca_process *process = cca_process_state();
+    struct cca_dump_job *job;
+
+    (void)hook_alloc(heap, 4096);
+    cca_lock_take(&heap->lock);
+    job = cca_dump_copy(process, "api", 20);
+    CHECK(job != NULL);
+    CHECK(cca_dump_model(job)->is_partial && cca_dump_model(job)->device_count == 1);
+    CHECK(cca_dump_model(job)->devices[0].is_partial && cca_dump_model(job)->segment_count == 0);
+    CHECK(cca_dump_claim(process, 0));
+    CHECK(cca_dump_finish(process, job, NULL) == 0);
+    cca_dump_release(process);
+    cca_lock_drop(&heap->lock);
+    job = cca_dump_copy(process, "api", 20);
+    CHECK(job != NULL && !cca_dump_model(job)->is_partial);
+    cca_dump_discard(job);
+}
+
+static void a_heap_that_is_held_is_left_out(void **state)
+{
+    static const char *const variables[] = {"CCA_DUMP_ON=none", "CCA_SUMMARY=0", NULL};
+    struct outcome outcome = run_scenario(dump_while_a_heap_is_held, variables);
+
+    (void)state;
+    assert_int_equal(outcome.status, 0);
+    assert_int_equal(outcome.files, 1);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_heap_that_is_held_is_left_out),
     cmocka_unit_test(exit_writes_a_snapshot_and_a_line_per_device),
     cmocka_unit_test(counting_says_what_was_passed),
     cmocka_unit_test(silence_is_possible),
