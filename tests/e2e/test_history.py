@@ -180,11 +180,12 @@ class Storm(Case):
         plug = os.path.join(harness.BUILD, "tests", "e2e", "programs", "libstormplug.so")
         if not os.path.exists(plug):
             plug = plug.replace("libstormplug", "stormplug")
-        run = self.run_program("storm", 30000 if harness.FULL else 5000, plug, timeout=300)
+        run = self.run_program("storm", 30000 if harness.FULL else 5000, plug, timeout=300,
+                               env={"CCA_MAX_ENTRIES": "5000"})
         self.assertEqual((run.status, run.stdout), (9, "wrong 0\n"), run.stderr)
         files = self.files()
         self.assertGreater(len(files), 3)
-        for path in files[:: max(1, len(files) // 10)]:
+        for path in files if harness.FULL else files[:: max(1, len(files) // 8)]:
             self.load(path)
 
 
