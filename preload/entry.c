@@ -6,6 +6,7 @@
 #include "preload/lookup.h"
 #include "preload/place.h"
 #include "preload/rows.h"
+#include "preload/unseen.h"
 #include "process/process.h"
 
 _Static_assert((int)CCA_ROW_HOOKS <= (int)CCA_COVERAGE_ROWS_MAX, "every row has its counts");
@@ -31,5 +32,6 @@ __attribute__((constructor)) static void load(void)
 
 __attribute__((destructor)) static void unload(void)
 {
+    cca_unseen_report();
     cca_process_unload();
 }

@@ -15,6 +15,7 @@
 #include "preload/hook.h"
 #include "preload/loader.h"
 #include "preload/lookup.h"
+#include "preload/unseen.h"
 #include "preload/valve.h"
 
 static _Atomic bool is_off;
@@ -206,6 +207,9 @@ static void watch_for_missed(void *handle, const char *name, const void *caller)
 struct cca_picked cca_lookup_pick(void *handle, const char *name, const void *caller)
 {
     struct cca_picked unanswered = {NULL, false};
+    if (name[2] >= 'A' && name[2] <= 'Z') {
+        cca_unseen_note_look_up();
+    }
     int row = cca_index_of_name(name);
     if (CCA_LIKELY(row < 0)) {
         watch_for_missed(handle, name, caller);

@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
+#include "base/format.h"
+#include "base/log.h"
 #include "observe/unwind.h"
 #include "process/state.h"
 
-enum { DEPTH_MAX = 128 };
+enum { DEPTH_MAX = 128, ROW_BYTES = 192 };
 
 static CCA_THREAD_LOCAL uint32_t thread_id;
 
@@ -101,4 +103,50 @@ void cca_process_name_coverage(const struct cca_coverage_name *names, int count)
 
     process->coverage_names = names;
     process->coverage_name_count = count < CCA_COVERAGE_ROWS_MAX ? count : CCA_COVERAGE_ROWS_MAX;
+}
+
+bool cca_process_has_seen_calls(void)
+{
+    const struct cca_process *process = cca_process_state();
+
+    for (int row = 0; row < process->coverage_name_count; row++) {
+        if (cca_process_coverage(process, row, CCA_COVERAGE_SEEN) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const char *row_text(const struct cca_process *process, int row, char *buf, size_t size)
+{
+    static const char *const kinds[CCA_COVERAGE_KINDS] = {" seen, ", " served, ", " passed, ",
+                                                          " missed"};
+    struct cca_text text;
+    uint64_t sum = 0;
+
+    cca_text_init(&text, buf, size);
+    cca_text_str(&text, process->coverage_names[row].api);
+    cca_text_str(&text, " (");
+    cca_text_str(&text, process->coverage_names[row].door);
+    cca_text_str(&text, " door): ");
+    for (int kind = 0; kind < CCA_COVERAGE_KINDS; kind++) {
+        uint64_t count = cca_process_coverage(process, row, (enum cca_coverage)kind);
+        cca_text_u64(&text, count);
+        cca_text_str(&text, kinds[kind]);
+        sum += count;
+    }
+    return sum != 0 ? buf : NULL;
+}
+
+void cca_process_log_coverage(void)
+{
+    const struct cca_process *process = cca_process_state();
+    char buf[ROW_BYTES];
+
+    for (int row = 0; row < process->coverage_name_count; row++) {
+        const char *text = row_text(process, row, buf, sizeof(buf));
+        if (text != NULL) {
+            cca_log(CCA_LOG_INFO, "%s", text);
+        }
+    }
 }

@@ -74,6 +74,7 @@ void cca_exit_finish(struct cca_process *process)
     if (process->config.summary) {
         cca_summary_print(process, is_settled, job != NULL ? cca_dump_model(job) : NULL);
     }
+    cca_process_log_coverage();
     cca_dump_discard(job);
     cca_reentry_leave();
 }

@@ -75,6 +75,9 @@ enum cca_coverage {
 enum { CCA_COVERAGE_ROWS_MAX = 256 };
 void cca_process_count(int row, enum cca_coverage what);
 
+/* Whether any row was ever seen. */
+bool cca_process_has_seen_calls(void);
+
 /* What those rows are called, set once by the preload layer in its constructor. */
 struct cca_coverage_name {
     const char *api;

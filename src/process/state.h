@@ -172,6 +172,8 @@ bool cca_process_make_texts(void);
 
 /* describe.c: a forked child has another kernel thread id. */
 void cca_process_forget_thread(void);
+/* A line of level info for every row that was seen or missed. */
+void cca_process_log_coverage(void);
 /* Sum over the stripes. */
 uint64_t cca_process_coverage(const struct cca_process *process, int row, enum cca_coverage what);
 

@@ -91,6 +91,12 @@ class Coverage(Case):
         self.assertEqual(rows["cudaMalloc"]["seen"], 0)
         self.assertEqual({row["missed"] for row in rows.values()}, {0})
 
+    def test_level_info_shows_what_was_seen(self):
+        run = self.run_program("basic", env={"CCA_LOG_LEVEL": "info"})
+        self.assertIn("cca: cudaMalloc (runtime door): 27 seen, 27 served, 0 passed, 0 missed",
+                      run.stderr)
+        self.assertNotIn("cuMemAlloc_v2", run.stderr)
+
     def test_stacks_name_the_program_through_every_door(self):
         for name, caller in (("driver", "keep_one"), ("basic_static", "main")):
             with self.subTest(program=name):
@@ -119,6 +125,31 @@ class Bypassed(Case):
         front = harness.program("libdlsymfront.so")
         for name in ("basic", "async", "threads"):
             self.bypassed(name, env={"LD_PRELOAD": front + ":" + harness.PRELOAD})
+
+
+class Unseen(Case):
+    """Nothing was hooked: told when CUDA was in use, and only then."""
+
+    def told(self, name, *args, env=None):
+        bare = self.run_program(name, *args, preload=False)
+        run = self.run_program(name, *args, env=env)
+        self.assertEqual((run.status, run.stdout), (bare.status, bare.stdout), run.stderr)
+        self.assertEqual(self.files(), [])
+        return [line for line in run.stderr.splitlines() if "no memory call of it came by" in line]
+
+    def test_a_library_that_was_bound_past_this_one(self):
+        self.assertEqual(len(self.told("late", "deepbind", harness.program("libworker.so"))), 1)
+
+    def test_look_ups_that_another_hook_answers(self):
+        front = harness.program("libdlsymfront.so") + ":" + harness.PRELOAD
+        self.assertEqual(len(self.told("doors", "driver", env={"LD_PRELOAD": front})), 1)
+
+    def test_a_driver_that_is_only_loaded(self):
+        driver = harness.PRELOAD + ":" + harness.SIM + "/libcuda.so.1"
+        self.assertEqual(self.told("doors", env={"LD_PRELOAD": driver}), [])
+
+    def test_a_program_without_cuda(self):
+        self.assertEqual(self.told("doors"), [])
 
 
 if __name__ == "__main__":
