@@ -63,6 +63,20 @@ static void there_is_no_thread_without_delays(void)
     CHECK(thread_count() > before);
 }
 
+/* The thread sanitizer keeps signals back while a thread is in a system call that it does not know,
+ * so there the handler would come too late. */
+#if defined(__SANITIZE_THREAD__)
+#define HAS_PROMPT_SIGNALS 0
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define HAS_PROMPT_SIGNALS 0
+#endif
+#endif
+#ifndef HAS_PROMPT_SIGNALS
+#define HAS_PROMPT_SIGNALS 1
+#endif
+
+#if HAS_PROMPT_SIGNALS
 static void work_after_exit(void)
 {
     cudaStream_t stream;
@@ -103,11 +117,14 @@ static void a_wait_may_end_in_exit(void)
     pthread_create(&thread, NULL, interrupt, &self);
     OK(cudaStreamSynchronize(NULL));
 }
+#endif
 
 static const struct check_case cases[] = {
     {"delays_pass_in_the_background", delays_pass_in_the_background, NULL, 0},
     {"there_is_no_thread_without_delays", there_is_no_thread_without_delays, NULL, 0},
+#if HAS_PROMPT_SIGNALS
     {"a_wait_may_end_in_exit", a_wait_may_end_in_exit, NULL, 42},
+#endif
 };
 
 CHECK_MAIN(cases)
