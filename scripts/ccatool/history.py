@@ -291,6 +291,17 @@ class History:
                              and self.peak_live < PEAK_MATCH * peak_bytes)
         if self.peak_is_lost:
             self.peak, self.peak_live = BEFORE, self.first_live
+        elif peak_bytes and self.peak_live * PEAK_MATCH > peak_bytes:
+            self._find_peak_after_reset(peak_bytes)
+
+    def _find_peak_after_reset(self, peak_bytes):
+        """Peaks were reset since the highest moment: that of the events after it counts."""
+        self.peak, self.peak_live = self.end - 1, self.live[-1] if self.end else self.first_live
+        for index in range(self.end - 1, -1, -1):
+            if self.live[index] * PEAK_MATCH > peak_bytes:
+                break
+            if self.live[index] > self.peak_live:
+                self.peak, self.peak_live = index, self.live[index]
 
     def live_at(self, index):
         """Numbers of the lives that were allocated after that event (BEFORE: before the first)."""

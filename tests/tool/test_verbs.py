@@ -95,6 +95,14 @@ class Memory(FolderTest):
             self.assertEqual(sum(row['peak_bytes'] for row in rows),
                              golden_data(name)['cca']['stats'][0]['allocated_bytes.all.peak'])
 
+    def test_peak_after_a_reset_is_that_of_the_rest(self):
+        data = golden_data('leaky')
+        data['cca']['stats'][0]['allocated_bytes.all.peak'] = 192 << 10
+        data['cca']['peak'] = [{'time_us': 0, 'bytes': 192 << 10}]
+        _, out, _ = call_tool('memory', '--json', '--at', 'peak',
+                              self.write('a.json', json.dumps(data)))
+        self.assertEqual(json.loads(out)[0]['peak_bytes'], 192 << 10)
+
     def test_now_peak_and_churn(self):
         row = self.moments('crumbs', 'now')['keep_result']
         self.assertEqual((row['now_bytes'], row['now_blocks']), (54 * MIB, 3))
