@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """What makes the library speak and write: signals, the end, the clock, requests to a running program;
 and what it says then."""
+import json
 import os
 import re
 import shutil
@@ -179,6 +180,23 @@ class Control(Running):
         process = self.start_script("m:a:1Mi", "loop:1:30Mi", "ready", "sleep:20000")
         self.control(process, RESET_PEAKS)
         self.snapshot_when(process, lambda s: s["allocated_bytes.all.peak"] == 1 << 20)
+
+    def tool(self, *words):
+        done = subprocess.run([harness.TOOL, *words], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, cwd=self.folder)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout
+
+    def test_the_tool_asks_dumps_and_reads(self):
+        process = self.start_script("m:a:1Mi", "loop:1:30Mi", "ready", "sleep:20000")
+        self.tool("trim", str(process.pid))
+        self.tool("reset-peak", str(process.pid))
+        self.snapshot_when(process, lambda s: s["segment.all.current"] == 1
+                           and s["allocated_bytes.all.peak"] == 1 << 20)
+        path = self.tool("dump", str(process.pid)).strip()
+        device = json.loads(self.tool("show", "--json", path))["devices"][0]
+        self.assertEqual((device["live_bytes"], device["live_peak_bytes"]), (1 << 20, 1 << 20))
+        self.assertIn("</html>", self.tool("report", "-o", "-", path))
 
     def test_other_values_and_senders_mean_nothing(self):
         process = self.start_script("loop:1:30Mi", "ready", "sleep:20000")
