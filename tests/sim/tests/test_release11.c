@@ -9,6 +9,8 @@
 
 const char *const release_soname = "libcudart.so.11.0";
 
+/* A sanitizer starts through dlsym itself, before anything of ours may run. */
+#ifndef SANITIZED
 static unsigned driver_names;
 static unsigned resolver_names;
 
@@ -28,6 +30,19 @@ void *dlsym(void *handle, const char *name)
     driver_names += strncmp(name, "cu", 2) == 0;
     resolver_names += strncmp(name, "cuGetProcAddress", 16) == 0;
     return real(handle, name);
+}
+#endif
+
+static void check_names(unsigned least, unsigned most, unsigned resolvers)
+{
+#ifdef SANITIZED
+    (void)least;
+    (void)most;
+    (void)resolvers;
+#else
+    CHECK(driver_names >= least && driver_names <= most);
+    CHECK_EQ(resolver_names, resolvers);
+#endif
 }
 
 static void use(void)
@@ -62,8 +77,7 @@ static void one_by_one(void)
     use();
     OK(F("cudaRuntimeGetVersion", int *)(&version));
     CHECK_EQ(version, 11020);
-    CHECK(driver_names > 250);
-    CHECK_EQ(resolver_names, 0);
+    check_names(250, 500, 0);
     CHECK_EQ(look_ups() + simcuda_call_count("cuGetProcAddress_v2"), 0);
 }
 
@@ -74,8 +88,7 @@ static void through_the_first_resolver(void)
     use();
     OK(F("cudaRuntimeGetVersion", int *)(&version));
     CHECK_EQ(version, 11080);
-    CHECK_EQ(driver_names, 1);
-    CHECK_EQ(resolver_names, 1);
+    check_names(1, 1, 1);
     CHECK(look_ups() > 300);
     CHECK_EQ(simcuda_call_count("cuGetProcAddress_v2"), 0);
 }
