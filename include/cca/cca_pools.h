@@ -22,8 +22,9 @@ static inline int cca_pool_create(int device, const struct cca_pool_options *opt
     CCA_API_1_CALL_(pool_create, -ENOSYS, (device, options, pool_out));
 }
 
-/* Nobody needs the pool any more: its free memory goes back to the driver with all other idle
- * memory, as by cca_empty_cache; blocks that are live stay valid.
+/* Nobody needs the pool any more: its free memory goes back to the driver, at once where the device
+ * is done with everything, else with all other idle memory; blocks that are live stay valid, and
+ * their memory follows. Makes CUDA calls, and does not wait for the device.
  * -ENOENT: there is no such pool; -EBUSY also while it is in use; others as above. */
 static inline int cca_pool_destroy(int device, uint64_t pool)
 {

@@ -144,6 +144,12 @@ int cca_allocator_pool_retain(struct cca_allocator *allocator, struct cca_heap *
 int cca_allocator_pool_release(struct cca_allocator *allocator, struct cca_heap *heap,
                                struct cca_pool_id id) CCA_MUST_CHECK;
 
+/* The idle memory of one pool that nobody retains goes back to the driver, after at most `wait_ms`
+ * for what was freed in it. The other pools keep theirs. Nothing where there is no such pool, or
+ * while a capture is open. */
+void cca_allocator_pool_empty(struct cca_allocator *allocator, struct cca_heap *heap,
+                              struct cca_pool_id id, uint64_t wait_ms);
+
 /* Opens a scope, which retains the pool: the end of the scope does not release it, the destruction
  * of the graph does. Of open scopes the newest that takes a request counts. A second one for the
  * same pool is refused: -EEXIST. -EINVAL, -ENOMEM. */

@@ -175,6 +175,10 @@ void cca_heap_detached_init(struct cca_detached *detached);
 void cca_heap_detach_releasable(struct cca_heap *heap, uint64_t before_seq, uint64_t now_ns,
                                 struct cca_detached *out);
 
+/* The same for one private pool, nothing where somebody retains it. */
+void cca_heap_detach_pool(struct cca_heap *heap, struct cca_private_pool *pool, uint64_t before_seq,
+                          uint64_t now_ns, struct cca_detached *out);
+
 /* The same for one segment, whose only block is FREE. */
 void cca_heap_detach_segment(struct cca_heap *heap, struct cca_segment *segment, uint64_t now_ns,
                              struct cca_detached *out);

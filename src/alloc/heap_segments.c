@@ -187,17 +187,23 @@ static void detach_from(struct cca_heap *heap, struct cca_block_pool *pool, uint
     }
 }
 
+void cca_heap_detach_pool(struct cca_heap *heap, struct cca_private_pool *pool, uint64_t before_seq,
+                          uint64_t now_ns, struct cca_detached *out)
+{
+    if (pool->uses == 0) {
+        detach_from(heap, &pool->pools[1], before_seq, now_ns, out);
+        detach_from(heap, &pool->pools[0], before_seq, now_ns, out);
+    }
+}
+
 void cca_heap_detach_releasable(struct cca_heap *heap, uint64_t before_seq, uint64_t now_ns,
                                 struct cca_detached *out)
 {
     detach_from(heap, &heap->pools[0], before_seq, now_ns, out);
     detach_from(heap, &heap->pools[1], before_seq, now_ns, out);
     CCA_LIST_EACH (link, &heap->private_pools) {
-        struct cca_private_pool *pool = CCA_LIST_ENTRY(link, struct cca_private_pool, link);
-        if (pool->uses == 0) {
-            detach_from(heap, &pool->pools[1], before_seq, now_ns, out);
-            detach_from(heap, &pool->pools[0], before_seq, now_ns, out);
-        }
+        cca_heap_detach_pool(heap, CCA_LIST_ENTRY(link, struct cca_private_pool, link), before_seq,
+                             now_ns, out);
     }
     cca_private_pool_sweep(heap);
 }

@@ -53,14 +53,20 @@ static bool can_release(const struct cca_heap *heap)
            !cca_gate_is_closed(&heap->allocator->gate);
 }
 
-static size_t release_before(struct cca_heap *heap, uint64_t before_seq)
+/* Of one private pool, or with NULL of all. */
+static size_t release_before(struct cca_heap *heap, struct cca_private_pool *only,
+                             uint64_t before_seq)
 {
     struct cca_detached detached;
     cca_heap_detached_init(&detached);
     if (!can_release(heap)) {
         return 0;
     }
-    cca_heap_detach_releasable(heap, before_seq, cca_clock_ns(), &detached);
+    if (only != NULL) {
+        cca_heap_detach_pool(heap, only, before_seq, cca_clock_ns(), &detached);
+    } else {
+        cca_heap_detach_releasable(heap, before_seq, cca_clock_ns(), &detached);
+    }
     return free_detached(heap, &detached);
 }
 
@@ -82,7 +88,7 @@ static bool is_idle_now(struct cca_heap *heap)
 
 size_t cca_ladder_release_ready(struct cca_heap *heap)
 {
-    return release_before(heap, 0);
+    return release_before(heap, NULL, 0);
 }
 
 /* Whether nothing that is not over can use the block any more. */
@@ -206,18 +212,21 @@ static void poll_all(struct cca_heap *heap)
 /* Gives back what a proof allows. Without one nothing goes back, for the driver's free might wait
  * without end; but see is_idle_now about drivers that can prove nothing. A core driven in stream
  * order gives back all that is free, as the driver's own free waits. */
-static size_t release_proven(struct cca_heap *heap, const struct cca_proof *proof)
+static size_t release_proven(struct cca_heap *heap, struct cca_private_pool *only,
+                             const struct cca_proof *proof)
 {
     if (!heap->rekeys) {
-        return release_before(heap, UINT64_MAX);
+        return release_before(heap, only, UINT64_MAX);
     }
     if (cca_fence_is_proven(heap, proof)) {
-        return release_before(heap, proof->before_seq);
+        return release_before(heap, only, proof->before_seq);
     }
-    return heap->device.has_context_events ? 0 : release_before(heap, 0);
+    return heap->device.has_context_events ? 0 : release_before(heap, only, 0);
 }
 
-size_t cca_ladder_release(struct cca_heap *heap, uint64_t wait_ms)
+/* Waits at most so long for everything freed so far, then releases. */
+static size_t release_waiting(struct cca_heap *heap, struct cca_private_pool *only,
+                              uint64_t wait_ms)
 {
     if (heap->captures > 0) {
         return 0;
@@ -234,7 +243,22 @@ size_t cca_ladder_release(struct cca_heap *heap, uint64_t wait_ms)
         }
         cca_fence_pause(heap, &pause_us);
     }
-    return heap->generation == generation ? release_proven(heap, &proof) : 0;
+    return heap->generation == generation ? release_proven(heap, only, &proof) : 0;
+}
+
+size_t cca_ladder_release(struct cca_heap *heap, uint64_t wait_ms)
+{
+    return release_waiting(heap, NULL, wait_ms);
+}
+
+size_t cca_ladder_release_pool(struct cca_heap *heap, struct cca_private_pool *pool,
+                               uint64_t wait_ms)
+{
+    pool->holders++; /* the lock is dropped meanwhile */
+    size_t bytes = pool->uses == 0 ? release_waiting(heap, pool, wait_ms) : 0;
+    pool->holders--;
+    cca_private_pool_sweep(heap);
+    return bytes;
 }
 
 static bool is_over_limit(const struct cca_heap *heap, size_t bytes)
@@ -418,11 +442,11 @@ static struct cca_block *wait_and_release(struct cca_heap *heap, const struct cc
         }
         if (is_over) {
             /* Another thread is giving memory back: what we ask for may be there in a moment. */
-            release_proven(heap, &proof);
+            release_proven(heap, NULL, &proof);
         }
         cca_fence_pause(heap, &pause_us);
     }
-    release_proven(heap, &proof);
+    release_proven(heap, NULL, &proof);
     if (heap->generation != generation || heap->state != CCA_HEAP_UP) {
         return NULL;
     }

@@ -17,6 +17,11 @@ struct cca_status cca_ladder_climb(struct cca_heap *heap, const struct cca_reque
  * fences also the others. Returns the bytes given back. */
 size_t cca_ladder_release(struct cca_heap *heap, uint64_t wait_ms);
 
+/* The same for one private pool that nobody retains. The pool may be gone afterwards. */
+struct cca_private_pool;
+size_t cca_ladder_release_pool(struct cca_heap *heap, struct cca_private_pool *pool,
+                               uint64_t wait_ms);
+
 /* Gives idle segments back while there are more of them than CCA_CACHE_LIMIT allows, the largest
  * first. Never waits for fences. */
 void cca_ladder_hold_cache_limit(struct cca_heap *heap);

@@ -26,7 +26,7 @@ static void add_block(struct cca_sums *sums, const struct cca_block *block)
 static void add_segment(struct cca_sums *sums, const struct cca_segment *segment)
 {
     sums->segments++;
-    sums->reserved_bytes += (int64_t)segment->bytes;
+    sums->reserved_bytes += (int64_t)cca_segment_held_bytes(segment);
 }
 
 void cca_allocator_stream_sums(struct cca_allocator *allocator, struct cca_heap *heap,

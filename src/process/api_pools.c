@@ -49,6 +49,9 @@ int cca_api_pool_destroy(int device, uint64_t pool)
 
     if (rc == 0) {
         rc = cca_allocator_pool_release(scope.allocator, scope.heap, id_of(pool));
+        if (rc == 0) {
+            cca_allocator_pool_empty(scope.allocator, scope.heap, id_of(pool), 0);
+        }
         cca_api_leave(&scope);
     }
     return rc;

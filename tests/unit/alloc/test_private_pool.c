@@ -178,6 +178,43 @@ static void a_pool_has_figures_of_its_own(void **state)
     fixture_close(&fix);
 }
 
+static void one_pool_may_be_emptied(void **state)
+{
+    struct fixture fix;
+    (void)state;
+    fixture_open(&fix, 1);
+    begin(&fix, graph, CCA_SCOPE_STREAM, 1);
+    begin(&fix, user, CCA_SCOPE_STREAM, 2);
+    uint64_t blocks[3];
+    for (unsigned i = 0; i < 3; i++) {
+        blocks[i] = fix_malloc_async(&fix, MIB(30), i + 1);
+    }
+    end(&fix, graph);
+    end(&fix, user);
+    for (unsigned i = 0; i < 3; i++) {
+        fix_free_async(&fix, blocks[i], i + 1);
+    }
+    /* Somebody retains it. */
+    cca_allocator_pool_empty(fix.allocator, fix.heaps[0], graph, 0);
+    assert_int_equal(fix.scripts[0]->frees_made, 0);
+    release(&fix, graph);
+    release(&fix, user);
+    /* The device is at work: nothing is waited for, and nothing goes back. */
+    scripted_submit(fix.scripts[0]);
+    cca_allocator_pool_empty(fix.allocator, fix.heaps[0], graph, 0);
+    assert_int_equal(fix.scripts[0]->frees_made, 0);
+    assert_int_equal(fix.scripts[0]->waits + fix.scripts[0]->synchronizes, 0);
+    scripted_finish(fix.scripts[0]);
+    cca_allocator_pool_empty(fix.allocator, fix.heaps[0], graph, 0);
+    assert_int_equal(fix.scripts[0]->frees_made, 1);
+    assert_int_equal(fix_stat(&fix, "reserved_bytes.all.current"), MIB(60));
+    assert_int_equal(fix_stat(&fix, "reserved_bytes_by_private_pools.0_3.all.current"), MIB(30));
+    assert_int_equal(pools(&fix), 1);
+    cca_allocator_pool_empty(fix.allocator, fix.heaps[0], graph, 0);
+    fix_verify(&fix);
+    fixture_close(&fix);
+}
+
 static void blocks_of_a_no_split_pool_are_handed_out_whole(void **state)
 {
     struct fixture fix;
@@ -320,6 +357,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(memory_for_the_records_may_be_refused),
     cmocka_unit_test(a_pool_goes_when_nobody_needs_it_and_its_memory_is_back),
     cmocka_unit_test(a_pool_has_figures_of_its_own),
+    cmocka_unit_test(one_pool_may_be_emptied),
     cmocka_unit_test(blocks_of_a_no_split_pool_are_handed_out_whole),
     cmocka_unit_test(a_request_that_would_fail_borrows_from_a_pool_that_lends),
     cmocka_unit_test(nothing_waits_asks_or_goes_back_while_a_capture_is_open),
