@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "preload/context.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "base/compiler.h"
@@ -12,6 +13,7 @@
 #include "preload/original.h"
 #include "preload/passage.h"
 #include "preload/stream_key.h"
+#include "preload/share.h"
 #include "preload/valve.h"
 
 typedef int (*free_fn)(void *ptr);
@@ -68,6 +70,7 @@ static CCA_COLD struct cca_heap *bring_up(const struct cca_cuda_table *table, CU
         return NULL;
     }
     cca_valve_replay();
+    cca_share_replay();
     cca_captures_replay();
     return cca_allocator_attach(allocator, &device, (uint64_t)(uintptr_t)ctx);
 }
@@ -327,4 +330,34 @@ void cca_context_unrelax(int mode_)
 int cca_context_driver_device(void)
 {
     return driver_device(cca_original_table());
+}
+
+static int count_devices(const struct cca_cuda_table *table)
+{
+    static _Atomic int known;
+    int count = atomic_load_explicit(&known, memory_order_relaxed);
+    if (CCA_UNLIKELY(count == 0)) {
+        if (table->device_get_count == NULL || table->device_get_count(&count) != CUDA_SUCCESS) {
+            return 0;
+        }
+        atomic_store_explicit(&known, count, memory_order_relaxed);
+    }
+    return count;
+}
+
+void cca_context_find_others(void)
+{
+    const struct cca_cuda_table *table = cca_original_table();
+    struct cca_allocator *allocator = cca_process_allocator();
+    int count = table != NULL && allocator != NULL ? count_devices(table) : 0;
+    if (CCA_LIKELY(count <= 1)) {
+        return;
+    }
+    uint64_t up = cca_allocator_up_mask(allocator);
+    for (int device = 0; device < count && device < CCA_DEVICES_MAX; device++) {
+        CUcontext ctx = (up >> device & 1) == 0 ? (CUcontext)cca_context_primary(device) : NULL;
+        if (CCA_UNLIKELY(ctx != NULL)) {
+            (void)bring_up(table, ctx, NULL);
+        }
+    }
 }

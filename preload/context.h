@@ -80,6 +80,11 @@ const void *cca_context_primary(int device);
 /* The device of the thread's current context, or -1. */
 int cca_context_driver_device(void);
 
+/* Before a free: the primary contexts that others have made in the meantime get their heaps, since
+ * work in them may use the memory, too, and only what is known is covered by fences. How they were
+ * made cannot be seen: NVIDIA's runtime has ways of its own. Costs nothing with one device. */
+void cca_context_find_others(void);
+
 /* Whether the primary context of a device is up; true when the driver does not say. */
 bool cca_context_primary_is_up(int device);
 

@@ -15,6 +15,7 @@
 #include "preload/original.h"
 #include "process/process.h"
 
+struct cca_access;
 struct cca_array_shape;
 struct cca_array3d_shape;
 struct cca_physical_shape;

@@ -57,7 +57,6 @@ static int after_end(enum cca_row row, void *stream, bool is_per_thread, int res
 #define DEFINE_SERVE(name, is_per_thread, params, args)
 #define DEFINE_STATE(name, is_per_thread, params, args)
 #define DEFINE_LOOKUP(name, is_per_thread, params, args)
-#define DEFINE_GUARD(name, is_per_thread, params, args)
 #define DEFINE_VALVE(name, is_per_thread, params, args)
 #define DEFINE_RETRY(name, is_per_thread, params, args)
 #define DEFINE_TRACK(name, is_per_thread, params, args)

@@ -190,7 +190,6 @@ static uint64_t mipmap_bytes(const struct cca_array3d_shape *shape, unsigned lev
 #define DEFINE_STATE(name, door, is_per_thread, params, args)
 #define DEFINE_CAPTURE(name, door, is_per_thread, params, args)
 #define DEFINE_LOOKUP(name, door, is_per_thread, params, args)
-#define DEFINE_GUARD(name, door, is_per_thread, params, args)
 #define DEFINE_VALVE(name, door, is_per_thread, params, args)
 #define ROW(name, door, action, since, is_per_thread, params, args) \
     DEFINE_##action(name, door, is_per_thread, params, args)

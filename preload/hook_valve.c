@@ -4,7 +4,6 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "base/log.h"
 #include "preload/hook.h"
 #include "process/process.h"
 
@@ -71,41 +70,9 @@ static void close_valve(enum cca_row row)
 #define DEFINE_STATE(name, door, is_per_thread, params, args)
 #define DEFINE_CAPTURE(name, door, is_per_thread, params, args)
 #define DEFINE_LOOKUP(name, door, is_per_thread, params, args)
-#define DEFINE_GUARD(name, door, is_per_thread, params, args)
 #define DEFINE_RETRY(name, door, is_per_thread, params, args)
 #define DEFINE_TRACK(name, door, is_per_thread, params, args)
 #define DEFINE_UNTRACK(name, door, is_per_thread, params, args)
 #define ROW(name, door, action, since, is_per_thread, params, args) \
     DEFINE_##action(name, door, is_per_thread, params, args)
 #include "preload/hooks.def"
-
-/* A handle always means the whole allocation of the driver, here a segment: refused where the
- * importer would get other memory than was meant. */
-static bool must_refuse_export(enum cca_row row, uint64_t addr)
-{
-    if (!cca_hook_enter(row)) {
-        return false;
-    }
-    cca_valve_stop(row);
-    struct cca_allocator *allocator = cca_process_allocator();
-    struct cca_address_info info = {0};
-    if (allocator != NULL) {
-        info = cca_allocator_look_up(allocator, addr);
-    }
-    bool refuse = info.is_ours && !(info.is_live_block && info.fills_segment);
-    if (refuse) {
-        cca_log(CCA_LOG_WARN, "%s refused for %p: the block does not fill its segment of %zu bytes",
-                cca_row_name(row), (void *)(uintptr_t)addr, info.segment_bytes);
-    }
-    cca_hook_count(row, refuse ? CCA_COVERAGE_SERVED : CCA_COVERAGE_PASSED);
-    cca_hook_leave();
-    return refuse;
-}
-
-int cuIpcGetMemHandle(void *handle, uint64_t addr)
-{
-    if (must_refuse_export(CCA_ROW_cuIpcGetMemHandle, addr)) {
-        return CCA_CUDA_INVALID_VALUE;
-    }
-    return CCA_FORWARD_DRIVER(cuIpcGetMemHandle, handle, addr);
-}

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "preload/serve.h"
 
+#include "preload/share.h"
+
 #include "base/clock.h"
 #include "base/reentry.h"
 #include "preload/captures.h"
@@ -26,7 +28,8 @@ enum cca_status_kind cca_serve_alloc_async(enum cca_row row, const struct cca_st
                                            const struct cca_request *request, uint64_t *addr_out)
 {
     if (CCA_UNLIKELY(place->kind != CCA_STREAM_SERVED ||
-                     cca_process_config()->async == CCA_ASYNC_FORWARD)) {
+                     cca_process_config()->async == CCA_ASYNC_FORWARD ||
+                     cca_share_async_is_stopped())) {
         cca_hook_count(row, CCA_COVERAGE_PASSED);
         return CCA_UNSUPPORTED;
     }
@@ -74,6 +77,9 @@ enum cca_free_result cca_serve_free(enum cca_row row, uint64_t addr,
                                     const struct cca_request *request)
 {
     struct cca_allocator *allocator = cca_process_allocator();
+    if (cca_process_config()->mode == CCA_MODE_CACHE) {
+        cca_context_find_others();
+    }
     enum cca_free_result result = allocator != NULL ? cca_allocator_free(allocator, addr, request)
                                                     : CCA_FREE_FORWARD;
     cca_hook_count(row, result == CCA_FREE_FORWARD ? CCA_COVERAGE_PASSED : CCA_COVERAGE_SERVED);

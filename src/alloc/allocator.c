@@ -24,6 +24,7 @@ int cca_allocator_create(const struct cca_config *config, struct cca_allocator *
     allocator->config = config;
     allocator->settings = *config;
     cca_policy_init(&allocator->policy, config);
+    cca_policy_init_dedicated(&allocator->dedicated, config);
     cca_recording_init(allocator, config);
     cca_lock_init(&allocator->lock, CCA_RANK_ALLOCATOR);
     cca_ptrmap_init(&allocator->blocks);
@@ -143,6 +144,13 @@ static struct cca_status serve(struct cca_heap *heap, const struct cca_request *
     return status;
 }
 
+/* Blocks that a handle for other processes may be asked for: those of calls without a stream. */
+static bool takes_dedicated(const struct cca_heap *heap, const struct cca_request *request)
+{
+    return heap->allocator->config->ipc == CCA_IPC_DEDICATED && request->key == CCA_KEY_READY &&
+           request->api != CCA_API_OWN && request->bytes >= CCA_DEDICATED_MIN;
+}
+
 static struct cca_status alloc_locked(struct cca_heap *heap, struct cca_request *request,
                                       struct cca_block **block_out)
 {
@@ -172,6 +180,9 @@ static struct cca_status alloc_locked(struct cca_heap *heap, struct cca_request 
     }
     if (!cca_list_is_empty(&heap->routes)) {
         request->pool = cca_private_pool_route(heap, request);
+    }
+    if (request->pool == NULL && takes_dedicated(heap, request)) {
+        request->pool = cca_private_pool_dedicated(heap);
     }
     return serve(heap, request, block_out);
 }

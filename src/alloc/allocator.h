@@ -164,6 +164,10 @@ int cca_allocator_pool_use(struct cca_allocator *allocator, struct cca_heap *hea
 int cca_allocator_pool_end(struct cca_allocator *allocator, struct cca_heap *heap,
                            struct cca_pool_id id) CCA_MUST_CHECK;
 
+/* Two devices have access to each other's memory, in one direction at least: from now on a free
+ * that waits for one waits for both, as natively. Never taken back. */
+void cca_allocator_note_peers(struct cca_allocator *allocator, int ordinal, int other);
+
 /* The stream is about to be destroyed: what is keyed to it becomes READY once its work is over. */
 void cca_allocator_stream_ends(struct cca_allocator *allocator, struct cca_heap *heap,
                                cca_key stream);
@@ -307,6 +311,9 @@ int cca_allocator_stack_of(struct cca_allocator *allocator, uint64_t addr,
 
 /* Bit i: device i has or had a heap. */
 uint64_t cca_allocator_device_mask(const struct cca_allocator *allocator);
+
+/* Bit i: the context of device i is up. Lock-free. */
+uint64_t cca_allocator_up_mask(const struct cca_allocator *allocator);
 
 /* Around fork: every lock in rank order, and back. In the child nothing is served any more; child
  * makes all locks free. */

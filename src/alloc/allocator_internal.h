@@ -22,11 +22,13 @@ struct cca_allocator {
      * lock held, so that either kind is enough to read. */
     struct cca_config settings;
     struct cca_policy policy;
-    struct cca_lock lock; /* attach and detach */
+    struct cca_policy dedicated; /* of private pools that are marked so */
+    struct cca_lock lock;        /* attach and detach */
     struct cca_heap
-        *_Atomic heaps[CCA_DEVICES_MAX]; /* by device ordinal; never freed, may be down */
-    _Atomic uint64_t up_mask;            /* ordinals whose context is up */
-    struct cca_ptrmap blocks;            /* live blocks, the passed ones too */
+        *_Atomic heaps[CCA_DEVICES_MAX];     /* by device ordinal; never freed, may be down */
+    _Atomic uint64_t peers[CCA_DEVICES_MAX]; /* [i]: ordinals that ever had peer access with i */
+    _Atomic uint64_t up_mask;                /* ordinals whose context is up */
+    struct cca_ptrmap blocks;                /* live blocks, the passed ones too */
     struct cca_segment_map segments;
     struct cca_gate gate;
     struct cca_callbacks callbacks;

@@ -237,6 +237,11 @@ uint64_t cca_allocator_device_mask(const struct cca_allocator *allocator)
     return mask;
 }
 
+uint64_t cca_allocator_up_mask(const struct cca_allocator *allocator)
+{
+    return atomic_load(&allocator->up_mask);
+}
+
 void cca_allocator_fork_prepare(struct cca_allocator *allocator)
 {
     cca_lock_take(&allocator->lock);

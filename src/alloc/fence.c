@@ -160,6 +160,29 @@ static void wait_unmarked(struct cca_heap *heap, struct cca_block *block)
     }
 }
 
+/* As the native free, waits for the heap's own context and for every other that ever had peer
+ * access with it. `done_out`: the marks that are over. No lock held. */
+static struct cca_status wait_for_marks(struct cca_heap *heap, const struct cca_fence *fence,
+                                        uint64_t marks, uint64_t *done_out)
+{
+    struct cca_allocator *allocator = heap->allocator;
+    uint64_t own = 1ull << heap->device.ordinal;
+    uint64_t todo = marks & (own | atomic_load(&allocator->peers[heap->device.ordinal]));
+    struct cca_status own_status = cca_status_ok();
+    for (; todo != 0; todo &= todo - 1) {
+        int ordinal = __builtin_ctzll(todo);
+        struct cca_heap *other = atomic_load(&allocator->heaps[ordinal]);
+        if (!cca_fence_has_event(fence, ordinal, atomic_load(&other->generation))) {
+            continue; /* the context is gone, and its work with it: the query will say so */
+        }
+        struct cca_status status = other->device.ops->event_wait(other->device.self,
+                                                                 fence->events[ordinal].event);
+        *done_out |= status.kind == CCA_OK ? 1ull << ordinal : 0;
+        own_status = other == heap ? status : own_status;
+    }
+    return own_status;
+}
+
 /* A fence of its own for one block: recorded, waited for on the block's own context, and complete
  * when no other context has work left from before. */
 static void wait_for_block(struct cca_heap *heap, struct cca_block *block)
@@ -178,11 +201,10 @@ static void wait_for_block(struct cca_heap *heap, struct cca_block *block)
         wait_unmarked(heap, block);
         return;
     }
-    int own = heap->device.ordinal;
-    cca_device_event event = fence->events[own].event;
+    uint64_t marks = fence->marks, done = 0;
     fence->recorders++;
     int depth = cca_heap_step_out(heap);
-    struct cca_status status = heap->device.ops->event_wait(heap->device.self, event);
+    struct cca_status status = wait_for_marks(heap, fence, marks, &done);
     cca_heap_step_in(heap, depth);
     if (heap->generation != generation) {
         return;
@@ -191,9 +213,8 @@ static void wait_for_block(struct cca_heap *heap, struct cca_block *block)
     report_fence(heap, CCA_EVENT_FREE_WAITED, cca_clock_ns() - began_ns);
     append(fence, block);
     enqueue(heap, fence);
-    if (status.kind == CCA_OK) {
-        fence->marks &= ~(1ull << own);
-    } else if (status.kind == CCA_FATAL) {
+    fence->marks &= ~done;
+    if (status.kind == CCA_FATAL) {
         heap->state = CCA_HEAP_DEAD;
         return;
     }

@@ -96,8 +96,10 @@ static struct cca_block *take_from(struct cca_heap *heap, struct cca_block_pool 
                                    const struct cca_request *request, size_t rounded,
                                    uint64_t now_ns)
 {
-    struct cca_block *block = cca_block_pool_take(pool, policy, request->key, rounded,
-                                                  heap->expands);
+    bool is_dedicated = request->pool != NULL && request->pool->is_dedicated;
+    struct cca_block *block = cca_block_pool_take(
+        pool, is_dedicated ? &heap->allocator->dedicated : policy, request->key, rounded,
+        heap->expands && !is_dedicated);
     return block == NULL ? NULL
                          : give(heap, block, policy, request, rounded, CCA_EVENT_HIT, now_ns);
 }

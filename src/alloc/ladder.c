@@ -342,9 +342,11 @@ static void say_not_mapped(struct cca_heap *heap, int raw)
 static struct cca_status grow(struct cca_heap *heap, const struct cca_request *request,
                               size_t rounded, struct cca_block **block_out)
 {
+    bool is_dedicated = request->pool != NULL && request->pool->is_dedicated;
+    size_t bytes = cca_policy_segment_bytes(
+        is_dedicated ? &heap->allocator->dedicated : &heap->allocator->policy, rounded);
     uint64_t generation = heap->generation;
-    size_t bytes = cca_policy_segment_bytes(&heap->allocator->policy, rounded);
-    if (heap->expands && !is_over_limit(heap, bytes)) {
+    if (heap->expands && !is_dedicated && !is_over_limit(heap, bytes)) {
         struct cca_status status = cca_expandable_grow(heap, request, rounded, block_out);
         if (status.kind != CCA_UNSUPPORTED || heap->generation != generation ||
             heap->state != CCA_HEAP_UP) {

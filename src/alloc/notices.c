@@ -222,6 +222,14 @@ struct cca_address_info cca_allocator_look_up(struct cca_allocator *allocator, u
     return info;
 }
 
+void cca_allocator_note_peers(struct cca_allocator *allocator, int ordinal, int other)
+{
+    if (ordinal >= 0 && ordinal < CCA_DEVICES_MAX && other >= 0 && other < CCA_DEVICES_MAX) {
+        atomic_fetch_or(&allocator->peers[ordinal], 1ull << other);
+        atomic_fetch_or(&allocator->peers[other], 1ull << ordinal);
+    }
+}
+
 size_t cca_allocator_release_idle(struct cca_allocator *allocator, struct cca_heap *heap)
 {
     size_t bytes = 0;

@@ -8,6 +8,10 @@ static size_t round_up(size_t bytes, size_t unit)
     return (bytes + unit - 1) / unit * unit;
 }
 
+/* What a block of its own may be larger than the request that reuses it, if that is more than an
+ * eighth. */
+#define DEDICATED_WASTE ((size_t)2 << 20)
+
 void cca_policy_init(struct cca_policy *policy, const struct cca_config *config)
 {
     size_t large = round_up(config->large_segment_size, CCA_MIN_BLOCK);
@@ -20,6 +24,12 @@ void cca_policy_init(struct cca_policy *policy, const struct cca_config *config)
         .divisions = config->divisions,
         .gc_threshold = config->garbage_collection_threshold,
     };
+}
+
+void cca_policy_init_dedicated(struct cca_policy *policy, const struct cca_config *config)
+{
+    cca_policy_init(policy, config);
+    policy->is_dedicated = true;
 }
 
 /* Class i holds the sizes from 2^i MiB up to 2^(i+1) MiB; the ends take all that lies beyond. */
@@ -60,6 +70,9 @@ bool cca_policy_is_small(size_t rounded)
 
 size_t cca_policy_segment_bytes(const struct cca_policy *policy, size_t rounded)
 {
+    if (policy->is_dedicated) {
+        return rounded;
+    }
     if (cca_policy_is_small(rounded)) {
         return CCA_SMALL_SEGMENT;
     }
@@ -76,6 +89,10 @@ bool cca_policy_is_oversize(const struct cca_policy *policy, size_t bytes)
 
 bool cca_policy_may_use(const struct cca_policy *policy, size_t block_bytes, size_t rounded)
 {
+    if (policy->is_dedicated) {
+        size_t waste = block_bytes - rounded, eighth = block_bytes / 8;
+        return waste <= (eighth > DEDICATED_WASTE ? eighth : DEDICATED_WASTE);
+    }
     if (!cca_policy_is_oversize(policy, rounded)) {
         return !cca_policy_is_oversize(policy, block_bytes);
     }
@@ -85,6 +102,9 @@ bool cca_policy_may_use(const struct cca_policy *policy, size_t block_bytes, siz
 bool cca_policy_should_split(const struct cca_policy *policy, size_t block_bytes, size_t rounded,
                              bool expands)
 {
+    if (policy->is_dedicated) {
+        return false;
+    }
     size_t rest = block_bytes - rounded;
     if (expands || cca_policy_is_small(rounded)) {
         return rest >= CCA_MIN_BLOCK;

@@ -23,10 +23,15 @@ struct cca_policy {
     size_t max_non_split_rounding; /* excess up to which an oversize block is reused */
     size_t large_segment;          /* segment for blocks between 1 and 10 MiB */
     struct cca_divisions divisions;
+    bool is_dedicated;   /* every block is a segment of its own, of its own size */
     double gc_threshold; /* of the limit, above which idle segments are collected; 0: never */
 };
 
 void cca_policy_init(struct cca_policy *policy, const struct cca_config *config);
+
+/* The same for blocks that others may map by IPC, where a handle means a whole segment. */
+enum { CCA_DEDICATED_MIN = 65536 }; /* smallest request that gets one */
+void cca_policy_init_dedicated(struct cca_policy *policy, const struct cca_config *config);
 
 /* The block size for a request below CCA_REQUEST_LIMIT. */
 size_t cca_policy_round(const struct cca_policy *policy, size_t bytes);

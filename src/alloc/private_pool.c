@@ -71,8 +71,11 @@ struct cca_private_pool *cca_private_pool_route(struct cca_heap *heap,
     return NULL;
 }
 
-/* The pool with one use more, made when there is none of that id; NULL when memory is refused. */
-static struct cca_private_pool *retain(struct cca_heap *heap, struct cca_pool_id id)
+/* No user's. */
+#define DEDICATED_HANDLE UINT64_MAX
+
+/* Made when there is none of that id; NULL when memory is refused. */
+static struct cca_private_pool *find_or_make(struct cca_heap *heap, struct cca_pool_id id)
 {
     struct cca_private_pool *pool = cca_private_pool_find(heap, id);
     if (pool == NULL) {
@@ -89,7 +92,26 @@ static struct cca_private_pool *retain(struct cca_heap *heap, struct cca_pool_id
         cca_block_pool_init(&pool->pools[1]);
         cca_list_push_back(&heap->private_pools, &pool->link);
     }
-    pool->uses++;
+    return pool;
+}
+
+/* The pool with one use more. */
+static struct cca_private_pool *retain(struct cca_heap *heap, struct cca_pool_id id)
+{
+    struct cca_private_pool *pool = find_or_make(heap, id);
+    if (pool != NULL) {
+        pool->uses++;
+    }
+    return pool;
+}
+
+struct cca_private_pool *cca_private_pool_dedicated(struct cca_heap *heap)
+{
+    struct cca_private_pool *pool = find_or_make(heap,
+                                                 (struct cca_pool_id){.handle = DEDICATED_HANDLE});
+    if (pool != NULL) {
+        pool->no_split = pool->is_dedicated = true;
+    }
     return pool;
 }
 

@@ -18,7 +18,8 @@ struct cca_private_pool {
     unsigned holders; /* allocations under way in it */
     uint16_t number;  /* in events */
     bool use_on_oom, no_split;
-    bool is_graphs; /* a capture was opened on it: graphs use what is free in it, too */
+    bool is_dedicated; /* see cca_private_pool_dedicated */
+    bool is_graphs;    /* a capture was opened on it: graphs use what is free in it, too */
 };
 
 /* While it is open, requests that it takes go to its pool. */
@@ -37,6 +38,10 @@ struct cca_private_pool *cca_private_pool_route(struct cca_heap *heap,
 
 /* The pool of this id, or NULL. */
 struct cca_private_pool *cca_private_pool_find(struct cca_heap *heap, struct cca_pool_id id);
+
+/* The pool of blocks that are a segment each, for IPC, which nobody retains; NULL when memory is
+ * refused. */
+struct cca_private_pool *cca_private_pool_dedicated(struct cca_heap *heap);
 
 /* Frees the pools that nobody needs any more. */
 void cca_private_pool_sweep(struct cca_heap *heap);

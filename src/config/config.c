@@ -78,7 +78,6 @@ static const struct cca_config defaults = {
 
 /* Announced variables. A name that has a row is found there first. */
 static const char *const announced[] = {
-    "CCA_IPC",
     "CCA_PINNED",
     "CCA_RECORD_PINNED",
 };

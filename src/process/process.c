@@ -66,6 +66,9 @@ void cca_process_load(void)
     if (process->config.mode == CCA_MODE_OFF) {
         return;
     }
+    if (process->config.ipc == CCA_IPC_AUTO && process->identity.rank >= 0) {
+        process->config.ipc = CCA_IPC_DEDICATED; /* ranks on one machine share memory like this */
+    }
     cca_log_set_level((enum cca_log_level)process->config.log_level);
     atomic_store_explicit(&process->context_level, process->config.context, memory_order_relaxed);
     cca_lock_init(&process->lock, CCA_RANK_PROCESS);

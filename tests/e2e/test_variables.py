@@ -11,7 +11,7 @@ from harness import Case
 #: A bad value for every variable there is.
 BAD = {
     "CCA_MODE": "fast", "CCA_DISABLE": "maybe", "CCA_FREE_SYNC": "lax", "CCA_PENDING_MAX": "1X",
-    "CCA_CHILDREN": "some", "CCA_ASYNC": "never", "CCA_MAX_SPLIT_SIZE": "1M", "CCA_MEMORY_LIMIT": "-5",
+    "CCA_CHILDREN": "some", "CCA_ASYNC": "never", "CCA_IPC": "share", "CCA_MAX_SPLIT_SIZE": "1M", "CCA_MEMORY_LIMIT": "-5",
     "CCA_OOM_WAIT_MS": "soon", "CCA_MEM_GET_INFO": "true", "CCA_HISTORY": "some",
     "CCA_CONTEXT": "deep", "CCA_MAX_ENTRIES": "0", "CCA_STACK_DEPTH": "1000",
     "CCA_UNWINDER": "magic", "CCA_DUMP_SIGNAL": "SIGNOPE", "CCA_DUMP_ON": "sometimes",

@@ -113,6 +113,22 @@ static void oversize_blocks_are_neither_split_nor_broken_nor_wasted(void **state
     assert_true(cca_policy_should_split(&policy, MIB(38), MIB(30), false));
 }
 
+static void dedicated_blocks_are_segments_of_their_own_size(void **state)
+{
+    (void)state;
+    struct cca_config config;
+    struct cca_policy policy;
+    cca_config_init(&config);
+    cca_policy_init_dedicated(&policy, &config);
+    assert_int_equal(cca_policy_segment_bytes(&policy, 65536), 65536);
+    assert_int_equal(cca_policy_segment_bytes(&policy, MIB(3) + 512), MIB(3) + 512);
+    assert_false(cca_policy_should_split(&policy, MIB(100), MIB(1)));
+    assert_true(cca_policy_may_use(&policy, MIB(3), MIB(1)));
+    assert_false(cca_policy_may_use(&policy, MIB(3) + 512, MIB(1)));
+    assert_true(cca_policy_may_use(&policy, MIB(80), MIB(70)));
+    assert_false(cca_policy_may_use(&policy, MIB(80), MIB(70) - 512));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -121,6 +137,7 @@ int main(void)
         cmocka_unit_test(division_classes_start_at_powers_of_two_mib),
         cmocka_unit_test(one_mebibyte_is_small),
         cmocka_unit_test(large_blocks_split_above_a_rest_of_one_mebibyte),
+        cmocka_unit_test(dedicated_blocks_are_segments_of_their_own_size),
         cmocka_unit_test(oversize_blocks_are_neither_split_nor_broken_nor_wasted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -194,6 +194,25 @@ static CUresult fake_device_get_attribute(int *value, CUdevice_attribute attribu
     return note("cuDeviceGetAttribute");
 }
 
+static CUresult fake_device_get_count(int *count)
+{
+    *count = 1;
+    return note("cuDeviceGetCount");
+}
+
+static CUresult fake_ctx_enable_peer_access(CUcontext ctx, unsigned flags)
+{
+    (void)ctx, (void)flags;
+    return note("cuCtxEnablePeerAccess");
+}
+
+static CUresult fake_device_get_default_pool(CUmemoryPool *pool, CUdevice device)
+{
+    (void)device;
+    *pool = NULL;
+    return note("cuDeviceGetDefaultMemPool");
+}
+
 static CUresult fake_stream_get_ctx(CUstream stream, CUcontext *ctx)
 {
     (void)stream;

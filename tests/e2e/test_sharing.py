@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Memory that others see: second processes, devices with peer access, memory pools. Caching goes on."""
+import unittest
+
+import harness
+from harness import Case
+
+SETTINGS = {"CCA_DUMP_ON": "none"}
+CACHING = {mode: harness.MODES[mode] for mode in ("strict", "fence")}
+RIGHT = "the other sees the right bytes"
+
+
+class Processes(Case):
+    """The exported block lies inside a segment, unless it has one of its own."""
+
+    SIZES = (64 << 10, 1 << 20, 3 << 20)
+
+    def ipc(self, size, *args, **env):
+        return self.run_program("ipc", size, *args, env={**SETTINGS, **env})
+
+    def test_a_block_that_shares_its_segment_is_refused(self):
+        for mode in ("auto", "refuse"):
+            run = self.ipc(1 << 20, CCA_IPC=mode)
+            self.assertIn("-> 1, last error 1 1", run.stdout)
+            self.assertIn("does not fill its segment", run.stderr)
+            self.assertNotIn("the other", run.stdout)
+
+    def test_dedicated_blocks_are_exported_alone(self):
+        for size in self.SIZES:
+            bare = self.run_program("ipc", size, preload=False)
+            self.assertIn(RIGHT, bare.stdout)
+            for mode, settings in CACHING.items():
+                with self.subTest(size=size, mode=mode):
+                    run = self.ipc(size, CCA_IPC="dedicated", **settings)
+                    self.assertEqual((run.status, run.stdout), (bare.status, bare.stdout), run.stderr)
+
+    def test_ranks_get_dedicated_blocks_by_themselves(self):
+        run = self.ipc(1 << 20, RANK="3")
+        self.assertIn(RIGHT, run.stdout)
+        self.assertNotIn(RIGHT, self.ipc(1 << 20, RANK="3", CCA_IPC="refuse").stdout)
+
+    def test_dedicated_blocks_are_cached(self):
+        _, calls = self.calls("threads", 100, 1, env={**SETTINGS, "CCA_IPC": "dedicated"})
+        _, bare = self.calls("threads", 100, 1, preload=False)
+        self.assertLess(calls["cuMemAlloc_v2"] * 3, bare["cuMemAlloc_v2"])
+        self.compare("threads", 100, env={**SETTINGS, "CCA_IPC": "dedicated"})
+
+    def test_a_program_that_passes_the_offset_on(self):
+        for size in self.SIZES:
+            self.compare("ipc", size, "offset", env=SETTINGS)
+        self.assertNotIn(RIGHT, self.ipc(1 << 20, "offset", CCA_IPC="refuse").stdout)
+
+    def test_forward_means_the_segment(self):
+        self.assertIn("the other sees OTHER bytes", self.ipc(1 << 20, CCA_IPC="forward").stdout)
+        self.assertIn(RIGHT, self.ipc(1 << 20, "offset", CCA_IPC="forward").stdout)
+
+
+class Peers(Case):
+    def test_a_free_waits_for_the_peer(self):
+        """As NVIDIA's driver does, which the simulated one does not."""
+        run = self.run_program("peer", env={**SETTINGS, "SIMCUDA_DEVICES": "2"})
+        self.assertIn("the other device is done", run.stdout)
+        self.assertIn("reused memory: right", run.stdout)
+        self.assertEqual(run.status, 0, run.stderr)
+        self.assertNotIn("caching ends", run.stderr)
+
+    def test_in_fence_mode_memory_waits_for_the_peer(self):
+        run = self.run_program("peer", env={**SETTINGS, "SIMCUDA_DEVICES": "2",
+                                            **harness.MODES["fence"]})
+        self.assertIn("reused memory: right", run.stdout)
+        self.assertEqual(run.status, 0, run.stderr)
+
+    def test_access_by_the_default_pool(self):
+        """Memory that is out already is opened, later memory is CUDA's own."""
+        env = {**SETTINGS, "SIMCUDA_DEVICES": "2"}
+        self.compare("peer", "pool", env=env)
+        _, calls = self.calls("peer", "pool", env=env)
+        self.assertEqual(calls["cuMemAllocAsync"], 1)
+
+
+class Pools(Case):
+    def test_a_threshold_ends_nothing(self):
+        _, runs = self.compare("valve", "pool", env=SETTINGS)
+        for mode in CACHING:
+            self.assertNotIn("caching ends", runs[mode].stderr)
+
+
+if __name__ == "__main__":
+    harness.main()
