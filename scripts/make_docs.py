@@ -61,8 +61,8 @@ def tool_page():
     lines = head('CCA', 1, 'cca - run CUDA programs on a caching allocator, and look at the memory '
                  'they hold')
     lines += ['.SH SYNOPSIS', '.B cca', '\\fIVERB\\fP ...', '.SH DESCRIPTION', roff(
-        'The tool beside libcca_preload.so(7). It starts programs with the library under them, asks '
-        'running ones for snapshots, and tells what a snapshot holds. Snapshots are pickles or '
+        'The tool beside libcca_preload.so(7). It starts programs with the library under them, '
+        'asks running ones for snapshots, and tells what a snapshot holds. Snapshots are pickles or '
         'JSON, of this library or of PyTorch; reading one runs nothing of it.'), '.SH VERBS']
     for name, verb in VERBS.items():
         usage = ' '.join(verb.USAGE.split())

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """The control signal: asks the library in a running program to do something."""
 import ctypes
+import json
 import os
 
-from . import signals, variables
-from .failure import Failure, reason
+from . import options, signals, variables
+from .failure import FINE, Failure, reason
 from .place import LIBRARY_NAME
 from .procfs import Process
 from .text import clean
@@ -27,6 +28,21 @@ def control_signal(process):
         raise Failure('process %d does not handle %s: it has no CUDA context yet' % (
             process.pid, signals.name_of(number)))
     return number
+
+
+def main(args, order, name, done):
+    """The whole of the verbs `trim` and `reset-peak`."""
+    number = send(args.pid, order)
+    if args.json:
+        print(json.dumps({'pid': args.pid, 'signal': signals.name_of(number), 'order': name}))
+    else:
+        print('process %d was asked to %s' % (args.pid, done))
+    return FINE
+
+
+def add_arguments(parser):
+    options.add_json(parser)
+    parser.add_argument('pid', type=int, metavar='PID')
 
 
 def send(pid, order):

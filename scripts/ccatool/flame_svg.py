@@ -100,8 +100,8 @@ def cell(node, left, width, depth, total):
     room = int((width - 8) / LETTER)
     shown = '' if room < 3 else node.name if len(node.name) <= room else node.name[:room - 2] + '..'
     hover = '%s: %s, %s' % (node.name, size(node.bytes), percent(node.bytes, total))
-    return ('<g class="f" tabindex="0" data-x="%.4f" data-w="%.4f" data-d="%d" data-n="%s"><title>%s'
-            '</title><rect x="%.2f" y="%d" width="%.2f" height="%d" fill="%s"/>'
+    return ('<g class="f" tabindex="0" data-x="%.4f" data-w="%.4f" data-d="%d" data-n="%s">'
+            '<title>%s</title><rect x="%.2f" y="%d" width="%.2f" height="%d" fill="%s"/>'
             '<text x="%.2f" y="%d">%s</text></g>\n' % (
                 left, width, depth, escape(printable(node.name)), escape(printable(hover)), left, y,
                 max(0.3, width - 0.5), ROW - 1, fill(node.name, depth), left + 4, y + 13,

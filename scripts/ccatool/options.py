@@ -8,8 +8,9 @@ from .failure import Failure, reason
 from .text import clean, progress
 
 
-def add_file(parser, help_text='a snapshot: pickle or JSON, ours or PyTorch\'s; - is standard input'):
-    parser.add_argument('file', metavar='FILE', help=help_text)
+def add_file(parser):
+    parser.add_argument('file', metavar='FILE', help='a snapshot: pickle or JSON, ours or '
+                        'PyTorch\'s; - is standard input')
 
 
 def add_json(parser):
@@ -20,8 +21,9 @@ def add_device(parser):
     parser.add_argument('-d', '--device', type=int, metavar='N', help='only this device')
 
 
-def add_output(parser, help_text='write here, - is standard output'):
-    parser.add_argument('-o', '--output', metavar='OUT', default='-', help=help_text)
+def add_output(parser):
+    parser.add_argument('-o', '--output', metavar='OUT', default='-',
+                        help='write here (default: -, standard output)')
 
 
 def add_top(parser, default, what):

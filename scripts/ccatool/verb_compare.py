@@ -12,8 +12,8 @@ from .uses import frames_data, uses_by_stack
 
 HELP = 'what grew between two snapshots: by stack, segments gone and new'
 USAGE = '[-d N] [-n N] [--json] BEFORE AFTER'
-DESCRIPTION = '''Compares two snapshots, of one program at two moments or of two runs. Call stacks are
-matched by their frames, segments by device, address and size (of one process only).'''
+DESCRIPTION = '''Compares two snapshots, of one program at two moments or of two runs. Call stacks
+are matched by their frames, segments by device, address and size (of one process only).'''
 TAKES_COMMAND = False
 VALUE_OPTIONS = ()
 WIDTH = 100

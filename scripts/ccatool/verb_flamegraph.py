@@ -9,8 +9,8 @@ from .verb_memory import TITLES, collapsed
 
 HELP = 'bytes by call stack as a picture (SVG), or as collapsed stacks'
 USAGE = '[--at now|peak|churn] [-d N] [--collapsed] [-o X.svg] FILE'
-DESCRIPTION = '''Draws a flame graph: the width of a frame is the memory that was allocated by it and
-by what it called. The picture holds all it needs; a click zooms in. --collapsed writes the lines
+DESCRIPTION = '''Draws a flame graph: the width of a frame is the memory that was allocated by it
+and by what it called. The picture holds all it needs; a click zooms in. --collapsed writes the lines
 that other flame graph scripts read.'''
 TAKES_COMMAND = False
 VALUE_OPTIONS = ()

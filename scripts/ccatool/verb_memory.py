@@ -10,8 +10,8 @@ from .uses import MOMENTS, folded, frames_data, uses_by_stack
 
 HELP = 'bytes by call stack: now, at the peak, or allocated in all'
 USAGE = '[--at now|peak|churn] [-d N] [-n N] [--collapsed] [--json] FILE'
-DESCRIPTION = '''Lists call stacks by the memory that they hold now, held at the peak of live memory,
-or allocated within the history (churn). --collapsed prints one line per stack, outermost function
+DESCRIPTION = '''Lists call stacks by the memory that they hold now, held at the peak of live
+memory, or allocated within the history (churn). --collapsed prints one line per stack, outermost function
 first, as flame graph scripts read it.'''
 TAKES_COMMAND = False
 VALUE_OPTIONS = ()

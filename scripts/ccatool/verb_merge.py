@@ -14,7 +14,8 @@ HELP = 'the snapshots of many ranks side by side: table, outliers, sums'
 USAGE = '[-n N] [-o OUT] [--json] FILES ...'
 DESCRIPTION = '''Sets the snapshots of many ranks side by side: a row for each rank and device, the
 sums, what is far from the middle of all (more than a fifth of it and of its usual spread), and the
-call stacks that hold most over all ranks. Files without a rank are told apart by host and process.'''
+call stacks that hold most over all ranks. Files without a rank are told apart by host
+and process.'''
 TAKES_COMMAND = False
 VALUE_OPTIONS = ()
 

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: MIT
 """cca reset-peak: sets the peaks of a running program to what is now."""
-import json
-
-from . import control, options, signals
-from .failure import FINE
+from . import control
 
 HELP = 'reset the peak statistics of a running program'
 USAGE = '[--json] PID'
@@ -15,17 +12,8 @@ Exit status: 0 asked, 2 refused or bad usage.'''
 TAKES_COMMAND = False
 VALUE_OPTIONS = ()
 
-
-def add_arguments(parser):
-    options.add_json(parser)
-    parser.add_argument('pid', type=int, metavar='PID')
+add_arguments = control.add_arguments
 
 
 def main(args):
-    number = control.send(args.pid, control.RESET_PEAKS)
-    if args.json:
-        print(json.dumps({'pid': args.pid, 'signal': signals.name_of(number),
-                          'order': 'reset-peak'}))
-    else:
-        print('process %d was asked to reset its peaks' % args.pid)
-    return FINE
+    return control.main(args, control.RESET_PEAKS, 'reset-peak', 'reset its peaks')

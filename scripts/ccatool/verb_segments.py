@@ -11,8 +11,8 @@ from .text import Style, counted, size
 
 HELP = 'a bar for each segment: what is used, what is free'
 USAGE = '[-d N] [-n N] [-w COLUMNS] [--json] FILE'
-DESCRIPTION = '''Draws each segment, the memory that the allocator took from the driver in one piece,
-as a bar. A column stands for an equal share of the segment: # all in use, + partly, . free,
+DESCRIPTION = '''Draws each segment, the memory that the allocator took from the driver in one
+piece, as a bar. A column stands for an equal share of the segment: # all in use, + partly, . free,
 ~ freed but not yet reusable. The largest segments come first.'''
 TAKES_COMMAND = False
 VALUE_OPTIONS = ()

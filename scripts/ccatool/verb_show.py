@@ -147,7 +147,8 @@ def device_lines(device, style):
     row('cached', size(device.cached), '', 'idle, ready for reuse' if device.cached else '')
     row('reserved', size(device.reserved), peak_of(device.reserved_peak), reserved_remark(device))
     if device.unmanaged:
-        row('unmanaged', size(device.unmanaged), '', 'of this program, by calls that are not cached')
+        row('unmanaged', size(device.unmanaged), '',
+            'of this program, by calls that are not cached')
     if device.other and device.total:
         row('other', size(device.other), '', 'of the %s on the device, not ours' % size(
             device.total))

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: MIT
 """cca trim: gives the idle cache of a running program back."""
-import json
-
-from . import control, options, signals
-from .failure import FINE
+from . import control
 
 HELP = 'give the idle cached memory of a running program back to the driver'
 USAGE = '[--json] PID'
@@ -16,16 +13,8 @@ Exit status: 0 asked, 2 refused or bad usage.'''
 TAKES_COMMAND = False
 VALUE_OPTIONS = ()
 
-
-def add_arguments(parser):
-    options.add_json(parser)
-    parser.add_argument('pid', type=int, metavar='PID')
+add_arguments = control.add_arguments
 
 
 def main(args):
-    number = control.send(args.pid, control.TRIM)
-    if args.json:
-        print(json.dumps({'pid': args.pid, 'signal': signals.name_of(number), 'order': 'trim'}))
-    else:
-        print('process %d was asked to give its idle cache back' % args.pid)
-    return FINE
+    return control.main(args, control.TRIM, 'trim', 'give its idle cache back')

@@ -2,7 +2,8 @@
 """Makes the golden files anew.
 
     python3 tests/tool/golden.py record BUILD   runs programs of a build on the simulated CUDA and
-                                                keeps their snapshots, without what is of one machine
+                                                keeps their snapshots without what is of one
+                                                machine
     python3 tests/tool/golden.py texts          writes what the tool says of each snapshot; read the
                                                 difference before you keep it
 """

@@ -127,7 +127,8 @@ class Page(FolderTest):
         """Where a moment lies in the window, in a timeline."""
         return self.browser.value(
             '(() => { const c = document.getElementById("bands-canvas").getBoundingClientRect();'
-            ' return c.left + ccaReport.view.x(ccaReport.view.position(%d), c.width); })()' % moment)
+            ' return c.left + ccaReport.view.x(ccaReport.view.position(%d), c.width); })()'
+            % moment)
 
     def colours_of(self, canvas):
         """How many colours a canvas holds."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The verbs that read a snapshot: their JSON, options, statuses, and what they do with bad files."""
+"""The verbs that read a snapshot: their JSON, options, statuses, and what bad files come to."""
 import json
 import os
 import unittest

@@ -5,10 +5,11 @@ const bands = {
 
   build(section) {
     section.append(
-      make('p', {class: 'note', text: 'Each band is one call stack, the largest on top of the rest. '
-        + 'Hover names it, a click pins it.'}),
+      make('p', {class: 'note', text: 'Each band is one call stack, the largest on top of the '
+        + 'rest. Hover names it, a click pins it.'}),
       this.canvas = make('canvas', {tabindex: 0, role: 'application', id: 'bands-canvas',
-        'aria-label': 'Live memory by call stack. Up and down walk through the bands, Enter pins.'}),
+        'aria-label': 'Live memory by call stack. Up and down walk through the bands, Enter '
+          + 'pins.'}),
       this.legend = make('div', {class: 'legend', id: 'bands-legend'}));
     control(this.canvas, (x, y, event) => this.hover(x, y, event), event => this.key(event));
     this.focus = null;

@@ -50,7 +50,8 @@ class Device {
   // Allocations and frees in order: at which event, of which stack, by how many bytes.
   // Counted into place by event number, which is faster than sorting.
   sortChanges() {
-    const {birth, request, size: bytes, stack} = this.blocks, next = new Uint32Array(this.count + 2);
+    const {birth, request, size: bytes, stack} = this.blocks;
+    const next = new Uint32Array(this.count + 2);
     const each = visit => {
       for (let i = 0; i < birth.length; i++) {
         if (birth[i] >= request[i]) continue;

@@ -10,7 +10,8 @@ const flame = {
         make('option', {value, text})));
     section.append(
       make('div', {class: 'legend'}, make('label', {text: 'bytes '}, this.choice),
-        this.up = make('button', {text: 'whole graph', onclick: () => { this.zoom = []; this.draw(); }}),
+        this.up = make('button', {text: 'whole graph',
+          onclick: () => { this.zoom = []; this.draw(); }}),
         this.note = make('span', {class: 'note'})),
       this.svg = make('svg', {class: 'flame', id: 'flame-svg', role: 'img',
         'aria-label': 'Flame graph of call stacks; Tab reaches each frame, Enter zooms in'}));
@@ -70,7 +71,8 @@ const flame = {
     };
     if (node.bytes > 0) place(node, 0, wide, 0);
     this.svg.style.height = Math.max(30, (deepest + 1) * this.row) + 'px';
-    this.svg.replaceChildren(...found.map(({one, x, w, depth}) => this.cell(one, x, w, depth, root)));
+    this.svg.replaceChildren(...found.map(({one, x, w, depth}) =>
+      this.cell(one, x, w, depth, root)));
     this.up.hidden = node === root;
     this.note.textContent = root.bytes ? size(node.bytes) + (node === root ? ' in all'
       : ' of ' + size(root.bytes)) : 'nothing was live then';
@@ -91,7 +93,8 @@ const flame = {
       fill: this.fill(one)}));
     if (w > 30) {
       const room = Math.floor((w - 8) / 6.4);
-      const text = one.name.length > room ? one.name.slice(0, Math.max(1, room - 2)) + '..' : one.name;
+      const text = one.name.length > room ? one.name.slice(0, Math.max(1, room - 2)) + '..'
+        : one.name;
       group.append(make('text', {x: x + 4, y: y + 13, text}));
     }
     return group;

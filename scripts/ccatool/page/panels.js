@@ -40,10 +40,11 @@ const overview = {
     }
     if (one.driver_allocs !== null) {
       add('driver calls', number(one.driver_allocs + (one.driver_frees || 0)),
-        number(one.hits || 0) + ' saved' + (one.saved_us ? ', about ' + duration(one.saved_us) : ''));
+        number(one.hits || 0) + ' saved' + (one.saved_us ? ', about ' + duration(one.saved_us)
+          : ''));
     }
-    add('trouble', one.retries || one.ooms ? number(one.retries) + ' / ' + number(one.ooms) : 'none',
-      'retries / out of memory');
+    add('trouble', one.retries || one.ooms ? number(one.retries) + ' / ' + number(one.ooms)
+      : 'none', 'retries / out of memory');
     this.facts.replaceChildren(...facts);
   },
 };
@@ -77,8 +78,8 @@ const stackTable = {
   },
   refresh() {
     const words = this.search.value.toLowerCase().split(/\s+/).filter(word => word);
-    const rows = R.head.uses.filter(row => row.devices.includes(R.device.device) && words.every(word =>
-      stackText(row.stack).join('\n').toLowerCase().includes(word)));
+    const rows = R.head.uses.filter(row => row.devices.includes(R.device.device)
+      && words.every(word => stackText(row.stack).join('\n').toLowerCase().includes(word)));
     this.table.setRows(rows);
     this.count.textContent = counted(rows.length, 'call stack') + (R.device.peak_is_lost
       ? '; the peak is older than the history: its oldest moment counts' : '');
@@ -103,16 +104,18 @@ const segmentTable = {
   build(section) {
     this.table = new SortedTable([
       {title: 'size', key: row => row.bytes, show: row => size(row.bytes), isNumber: true},
-      {title: 'live', key: row => row.live_bytes, show: row => size(row.live_bytes), isNumber: true},
-      {title: 'free', key: row => row.free_bytes, show: row => size(row.free_bytes), isNumber: true},
+      {title: 'live', key: row => row.live_bytes, show: row => size(row.live_bytes),
+        isNumber: true},
+      {title: 'free', key: row => row.free_bytes, show: row => size(row.free_bytes),
+        isNumber: true},
       {title: 'largest free', key: row => row.largest_free_bytes,
         show: row => size(row.largest_free_bytes), isNumber: true},
       {title: 'blocks', key: row => row.blocks, show: row => number(row.blocks), isNumber: true},
       {title: 'use', key: row => row.live_bytes / row.bytes, show: row => this.bar(row)},
       {title: 'address', key: row => row.address, show: row => hex(row.address)},
       {title: 'kind', key: row => row.type || '', show: row => [row.type, row.expandable
-        ? 'expandable' : '', row.pool_id[0] || row.pool_id[1] ? 'pool ' + row.pool_id.join('.') : '',
-      row.stream ? 'stream ' + hex(row.stream) : ''].filter(Boolean).join(', ')},
+        ? 'expandable' : '', row.pool_id[0] || row.pool_id[1] ? 'pool ' + row.pool_id.join('.')
+        : '', row.stream ? 'stream ' + hex(row.stream) : ''].filter(Boolean).join(', ')},
     ], {id: 'segment-table'});
     section.append(this.table.element, this.table.more);
   },

@@ -65,7 +65,8 @@ const state = {
     const left_out = device.left_out && device.left_out.blocks
       ? '; blocks of ' + size(device.left_out.largest) + ' and less are left out' : '';
     this.note.textContent = 'at +' + duration(device.timeAt(moment) - device.start)
-      + (device.left_out ? '' : ', event ' + number(moment + 1)) + ': ' + counted(all.length, 'segment') + ', '
+      + (device.left_out ? '' : ', event ' + number(moment + 1)) + ': '
+      + counted(all.length, 'segment') + ', '
       + counted(blocks.length, 'block') + ', ' + size(device.level('live', moment)) + ' live in '
       + size(device.level('reserved', moment)) + ' reserved'
       + (all.length > segments.length ? '; the ' + this.most + ' largest segments are shown' : '')

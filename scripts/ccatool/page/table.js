@@ -12,7 +12,8 @@ class SortedTable {
       scope: 'col'}, make('button', {text: column.title, onclick: () => this.sortBy(place)})));
     this.element = make('div', {class: 'scroll'}, make('table', {id: this.options.id},
       make('thead', {}, make('tr', {}, ...this.heads)), this.body));
-    this.more = make('button', {hidden: true, onclick: () => { this.most = Infinity; this.fill(); }});
+    this.more = make('button', {hidden: true,
+      onclick: () => { this.most = Infinity; this.fill(); }});
   }
 
   setRows(rows) { this.rows = rows; this.fill(); }
@@ -39,7 +40,8 @@ class SortedTable {
         cell.append(value);
         return cell;
       });
-      const attributes = {class: this.options.isChosen && this.options.isChosen(row) ? 'choice' : ''};
+      const {isChosen} = this.options;
+      const attributes = {class: isChosen && isChosen(row) ? 'choice' : ''};
       if (this.options.choose) {
         attributes.tabindex = 0;
         attributes.onclick = () => this.options.choose(row);

@@ -200,7 +200,8 @@ const timeline = {
   momentText(moment) {
     const device = R.device;
     return '+' + duration(device.timeAt(moment) - device.start)
-      + (device.left_out ? '' : ', event ' + number(moment + 1)) + '\nlive ' + size(device.level('live', moment)) + '\npending '
+      + (device.left_out ? '' : ', event ' + number(moment + 1)) + '\nlive '
+      + size(device.level('live', moment)) + '\npending '
       + size(device.level('pending', moment)) + '\nreserved '
       + size(device.level('reserved', moment)) + '\ncached '
       + size(device.level('reserved', moment) - device.level('live', moment)
