@@ -3,6 +3,10 @@
  * the C library reads from the return address: so the real function is reached by a jump, with
  * registers and stack as they came, and never by a call. Names that do not begin with "cu" go
  * there after two comparisons; the others are shown to cca_lookup_pick first. */
+    .hidden cca_lookup_next
+    .hidden cca_lookup_pick
+    .hidden cca_lookup_start
+
 #if defined(__x86_64__)
 
 #ifdef __CET__

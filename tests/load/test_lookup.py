@@ -116,6 +116,53 @@ class Weak(unittest.TestCase):
             self.assertEqual({line.split()[1] for line in output.splitlines()}, {'3'}, output)
 
 
+class Stub(unittest.TestCase):
+    """The stub alone, also for a processor that is not this one."""
+
+    def check(self, compiler, folder, runner=()):
+        where = os.path.join(FOLDER, folder)
+        os.makedirs(where)
+        source = os.path.join(SOURCES, 'stub.c')
+        parts = {
+            'libstub.so': ['-O2', '-fvisibility=hidden', '-shared', '-fPIC', source,
+                           os.path.join(SOURCES, '..', '..', 'preload', 'dlsym.S')],
+            'lib1.so': ['-O0', '-shared', '-fPIC', '-DWHO=1', os.path.join(SOURCES, 'lookup.c')],
+            'lib2.so': ['-O0', '-shared', '-fPIC', '-DWHO=2', os.path.join(SOURCES, 'lookup.c')],
+            'answered': ['-O1', '-DMAIN', source],
+            'chain': ['-O0', os.path.join(SOURCES, 'lookup.c'), '-Wl,--no-as-needed',
+                      os.path.join(where, 'lib1.so'), os.path.join(where, 'lib2.so')],
+        }
+        for name, arguments in parts.items():
+            done = subprocess.run([*compiler, '-D_GNU_SOURCE', '-o', os.path.join(where, name),
+                                   *arguments, '-ldl'], stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, check=False, text=True)
+            self.assertEqual(done.returncode, 0, done.stdout)
+        stub = os.path.join(where, 'libstub.so')
+
+        def start(name, preload):
+            # An emulator must not get them itself.
+            inner = [f'LD_LIBRARY_PATH={where}'] + ([f'LD_PRELOAD={stub}'] if preload else [])
+            wrap = [*runner, *(word for one in inner for word in ('-E', one))] if runner else [
+                'env', *inner]
+            return run([os.path.join(where, name)], wrap=wrap)
+
+        native = start('chain', False)
+        self.assertIn('chains 21 21\n', native[1])
+        self.assertEqual(start('chain', True), native)
+        self.assertEqual(start('answered', False), (0, 'answered 0, other absent\n'))
+        self.assertEqual(start('answered', True), (0, 'answered 42, other absent\n'))
+
+    def test_of_this_processor(self):
+        self.check(CC, 'stub-here')
+
+    @unittest.skipUnless(os.environ.get('CCA_TEST_LEVEL') == 'full', 'only in full')
+    def test_of_aarch64(self):
+        if not (shutil.which('aarch64-linux-gnu-gcc') and shutil.which('qemu-aarch64')):
+            self.skipTest('no cross compiler or no emulator')
+        self.check(['aarch64-linux-gnu-gcc'], 'stub-aarch64',
+                   ['qemu-aarch64', '-L', '/usr/aarch64-linux-gnu'])
+
+
 class Newer(unittest.TestCase):
     """Forms of functions that came after this library pass by, and one line tells so."""
 
