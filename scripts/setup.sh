@@ -31,14 +31,18 @@ install_missing() {
     missing=()
 }
 
-# install_if_possible COMMAND PACKAGE "what is left out without it"
+is_there() {
+    command -v "$1" >/dev/null 2>&1 || [ -e "$1" ]
+}
+
+# install_if_possible COMMAND-OR-FILE PACKAGE "what is left out without it"
 install_if_possible() {
-    command -v "$1" >/dev/null 2>&1 && return
+    is_there "$1" && return
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
         say "installing $2"
         DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$2" >/dev/null 2>&1
     fi
-    command -v "$1" >/dev/null 2>&1 || say "without $2 $3"
+    is_there "$1" || say "without $2 $3"
 }
 
 ensure_tools() {

@@ -157,8 +157,9 @@ class Stub(unittest.TestCase):
 
     @unittest.skipUnless(os.environ.get('CCA_TEST_LEVEL') == 'full', 'only in full')
     def test_of_aarch64(self):
-        if not (shutil.which('aarch64-linux-gnu-gcc') and shutil.which('qemu-aarch64')):
-            self.skipTest('no cross compiler or no emulator')
+        if not (shutil.which('aarch64-linux-gnu-gcc') and shutil.which('qemu-aarch64') and
+                os.path.exists('/usr/aarch64-linux-gnu/include/stdio.h')):
+            self.skipTest('no cross compiler, no C library for it, or no emulator')
         self.check(['aarch64-linux-gnu-gcc'], 'stub-aarch64',
                    ['qemu-aarch64', '-L', '/usr/aarch64-linux-gnu'])
 
