@@ -309,6 +309,11 @@ int cca_allocator_annotate(struct cca_allocator *allocator, uint64_t addr,
 int cca_allocator_stack_of(struct cca_allocator *allocator, uint64_t addr,
                            uint32_t *stack_out) CCA_MUST_CHECK;
 
+/* The driver's own figures of a device, now. Makes a driver call, with no lock held. -ENODEV: its
+ * context is not up; -EBUSY: the heap's lock was not free within `wait_ms`; -EIO. */
+int cca_allocator_device_memory(struct cca_allocator *allocator, int ordinal, unsigned wait_ms,
+                                size_t *free_out, size_t *total_out) CCA_MUST_CHECK;
+
 /* Bit i: device i has or had a heap. */
 uint64_t cca_allocator_device_mask(const struct cca_allocator *allocator);
 

@@ -3,8 +3,11 @@
  * streams that end, questions about addresses and free memory, and what ends caching. */
 #include "alloc/allocator.h"
 
+#include <errno.h>
+
 #include "alloc/allocator_internal.h"
 #include "alloc/capture.h"
+#include "alloc/device_call.h"
 #include "alloc/fence.h"
 #include "alloc/ladder.h"
 #include "alloc/stream_use.h"
@@ -252,4 +255,28 @@ void cca_allocator_empty_cache(struct cca_allocator *allocator)
         cca_verify_if_wanted(heap);
         cca_lock_drop(&heap->lock);
     }
+}
+
+int cca_allocator_device_memory(struct cca_allocator *allocator, int ordinal, unsigned wait_ms,
+                                size_t *free_out, size_t *total_out)
+{
+    struct cca_heap *heap = atomic_load(&allocator->heaps[ordinal]);
+    if (heap == NULL) {
+        return -ENODEV;
+    }
+    if (!cca_lock_take_urgent_within(&heap->lock, wait_ms)) {
+        return -EBUSY;
+    }
+    int rc = -ENODEV;
+    if (heap->state == CCA_HEAP_UP && cca_device_call_begin(heap)) {
+        uint64_t generation = heap->generation;
+        int depth = cca_heap_step_out(heap);
+        struct cca_status status = heap->device.ops->mem_info(heap->device.self, free_out,
+                                                              total_out);
+        cca_device_call_end(heap);
+        cca_heap_step_in(heap, depth);
+        rc = status.kind == CCA_OK && heap->generation == generation ? 0 : -EIO;
+    }
+    cca_lock_drop(&heap->lock);
+    return rc;
 }

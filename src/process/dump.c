@@ -290,6 +290,25 @@ int cca_dump_write(struct cca_process *process, const char *cause, const char *p
     return cca_dump_write_within(process, cause, pattern, CCA_CAPTURE_LOCK_MS);
 }
 
+/* What the devices themselves say, just after the copy. Not while a program ends, when its driver
+ * may be gone, and not in calls of the program, which make no CUDA calls. */
+static void ask_devices(struct cca_model *model, unsigned wait_ms)
+{
+    struct cca_allocator *allocator = cca_process_allocator();
+
+    for (size_t i = 0; allocator != NULL && i < model->device_count; i++) {
+        struct cca_model_device *device = &model->devices[i];
+        size_t free_bytes = 0, total_bytes = 0;
+
+        if (!device->is_partial && cca_allocator_device_memory(allocator, device->ordinal, wait_ms,
+                                                               &free_bytes, &total_bytes) == 0) {
+            device->free_bytes = free_bytes;
+            device->total_bytes = total_bytes;
+            device->free_time_ns = cca_clock_ns();
+        }
+    }
+}
+
 int cca_dump_write_within(struct cca_process *process, const char *cause, const char *pattern,
                           unsigned lock_ms)
 {
@@ -298,6 +317,9 @@ int cca_dump_write_within(struct cca_process *process, const char *cause, const 
     if (job == NULL) {
         cca_log(CCA_LOG_WARN, "no snapshot: not enough memory to copy the state");
         return -ENOMEM;
+    }
+    if (strcmp(cause, "abort") != 0 && strcmp(cause, "api") != 0) {
+        ask_devices(&job->model, lock_ms);
     }
     return cca_dump_finish(process, job, pattern);
 }

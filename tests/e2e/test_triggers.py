@@ -208,6 +208,16 @@ class Control(Running):
 
 
 class Contents(Running):
+    def test_who_holds_the_device(self):
+        process = self.start_script("m:a:1Mi", "loop:1:30Mi", "ready", "sleep:20000")
+        process.send_signal(signal.SIGUSR1)
+        row = self.load(self.wait_for_file()[0])["cca"]["devices"][0]
+        self.assertEqual((row["total"], row["reserved"]), (16 << 30, 32 << 20))
+        self.assertEqual((row["allocated"], row["pending"], row["cached"]), (1 << 20, 0, 31 << 20))
+        self.assertGreater(row["free_time_us"], 0)
+        self.assertEqual(row["total"] - row["free"],
+                         row["reserved"] + row["unmanaged"] + row["other"])
+
     def test_only_the_last_events(self):
         self.run_program("script", "m:a:1Mi", "loop:20:4Mi", env={"CCA_DUMP_LAST": "5"})
         snapshot = self.only_snapshot()
