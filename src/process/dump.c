@@ -116,6 +116,25 @@ static void fill_estimate(struct cca_model *model, struct cca_estimate *estimate
     }
 }
 
+/* Names are copied into the model: rows may change while it is written. */
+static void fill_unmanaged(struct cca_model *model, struct cca_unmanaged *unmanaged)
+{
+    struct cca_unmanaged_row *rows = cca_model_array(model, CCA_UNMANAGED_ROWS_MAX, sizeof(*rows));
+    size_t count = rows != NULL ? cca_unmanaged_read(unmanaged, rows, CCA_UNMANAGED_ROWS_MAX) : 0;
+
+    model->unmanaged = cca_model_array(model, count, sizeof(*model->unmanaged));
+    model->unmanaged_count = model->unmanaged != NULL ? count : 0;
+    for (size_t i = 0; i < model->unmanaged_count; i++) {
+        model->unmanaged[i] = (struct cca_model_unmanaged){
+            .device = rows[i].device,
+            .api = rows[i].api,
+            .library = rows[i].library,
+            .bytes = rows[i].bytes,
+            .count = rows[i].count,
+        };
+    }
+}
+
 static int fill_annotations(struct cca_model *model, struct cca_process *process)
 {
     size_t most = cca_annotations_count(&process->annotations);
@@ -154,6 +173,7 @@ static int fill_process(struct cca_model *model, struct cca_process *process, co
     model->driver_version = process->driver_version;
     model->runtime_version = process->runtime_version;
     fill_estimate(model, atomic_load(&process->estimate));
+    fill_unmanaged(model, &cca_process_state()->unmanaged);
     model->unwinder = cca_unwind_name();
     model->mark_ns = atomic_load_explicit(&process->mark_ns, memory_order_relaxed);
     model->texts = atomic_load_explicit(&process->has_texts, memory_order_acquire) ? &process->texts

@@ -34,6 +34,29 @@ class Memory(Case):
         self.compare("crowd", "capture", env=SETTINGS, timeout=30)
 
 
+class Accounts(Case):
+    """Live memory that is not served, by the call it was had with and the object that asked."""
+
+    def test_the_snapshot_lists_it(self):
+        self.run_program("crowd", "keep")
+        rows = {row["api"]: row for row in self.only_snapshot()["cca"]["unmanaged"]}
+        for row in rows.values():
+            self.assertEqual(row["library"], "crowd")
+        self.assertEqual((rows["cuMemAllocManaged"]["bytes"], rows["cuMemAllocManaged"]["count"]),
+                         (3 << 20, 1))
+        self.assertEqual(rows["cuMemAllocPitch_v2"]["bytes"], 1024 * 1000)
+        self.assertEqual(rows["cuArray3DCreate_v2"]["bytes"], 256 * 256 * 4)
+        self.assertEqual(rows["cuMemCreate"]["bytes"], 4 << 20)
+        self.assertEqual(rows["cuMemHostAlloc"]["device"], -1)
+        self.assertEqual(rows["cuMemHostAlloc"]["bytes"], 1 << 20)
+
+    def test_what_was_freed_is_not_there(self):
+        for way in ("pitch", "managed", "array", "physical", "pool"):
+            self.run_program("crowd", way, env={"CCA_DUMP_FILE": way})
+            snapshot = self.load(self.files(way + ".pickle")[0])
+            self.assertEqual(snapshot["cca"]["unmanaged"], [], way)
+
+
 class ByTheWay(Case):
     """Calls that fail once for want of memory, by order of the simulator."""
 
