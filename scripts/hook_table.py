@@ -23,7 +23,6 @@ ACTIONS = {
     'RETRY': 'forwarded; out of memory gives idle cached memory back and asks again',
     'TRACK': 'the same, and the memory is accounted for',
     'UNTRACK': 'forwarded, and accounted for',
-    'GUARD': 'forwarded with a rule of its own; caching ends',
     'VALVE': 'forwarded; caching ends',
 }
 # What has to do with memory, contexts, streams, or finding functions.
