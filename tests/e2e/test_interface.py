@@ -42,6 +42,9 @@ class Answers(Case):
     def test_without_context_events(self):
         self.check("partner", "cached", env={"SIMCUDA_WITHOUT": "cuCtxRecordEvent"})
 
+    def test_over_segments_that_grow(self):
+        self.check("partner", "cached", env={"CCA_EXPANDABLE_SEGMENTS": "1"})
+
     def test_while_the_library_only_counts(self):
         self.check("partner", "counting", env={"CCA_MODE": "count"})
 
@@ -105,6 +108,10 @@ class Graphs(Case):
 
     def test_in_virtual_time(self):
         self.replay(50, CCA_GRAPH_CAPTURE_REUSE="1", **VIRTUAL)
+
+    def test_over_segments_that_grow(self):
+        said = self.replay(50, CCA_EXPANDABLE_SEGMENTS="1", CCA_GRAPH_CAPTURE_REUSE="1")
+        self.assertIn("2 temporary addresses, 0 bytes reserved", said)
 
     def test_a_driver_that_does_not_tell_of_captures(self):
         said = self.replay(20, SIMCUDA_WITHOUT="cuStreamGetCaptureInfo_v2",
