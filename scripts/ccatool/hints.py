@@ -154,8 +154,10 @@ def growing(snapshot, summary):
 
 
 def hoarding(snapshot, summary):
-    """Whole segments that lie idle: only those can be given back."""
+    """Whole segments that lie idle: only those can be given back. At exit all of them do."""
     idle = summary.fragments.whole
+    if snapshot.own.get('cause') == 'exit':
+        return None
     if idle < HOARD_BYTES or idle < HOARD_SHARE * summary.reserved or staircase(snapshot, summary):
         return None
     evidence = '%s of the %s reserved lie idle (%s); others on the device cannot use them' % (

@@ -254,6 +254,16 @@ class Hints(FolderTest):
                     option, value = hint['set'].split('=')
                     self.assertIsNotNone(variables.known()[option].effective(value), hint['set'])
 
+    def test_idle_segments_are_named_while_the_program_runs(self):
+        def runs(data, cause='signal'):
+            data['cca']['cause'] = cause
+            data['segments'] = data['segments'][:1]
+            data['cca']['stats'][0].update({
+                'allocated_bytes.all.peak': 1 << 30, 'reserved_bytes.all.peak': 1 << 30,
+                'reserved_bytes.all.current': data['segments'][0]['total_size']})
+        self.assertIn('CCA_CACHE_LIMIT', self.advice('growing', runs)['hoarding']['set'])
+        self.assertNotIn('hoarding', self.advice('growing', lambda data: runs(data, 'exit')))
+
     def test_a_program_that_only_starts_is_not_growing(self):
         """Loads its weights in many steps, and then works on a level."""
         def flatten(data):
