@@ -162,6 +162,7 @@ void cca_allocator_adjust_mem_info(struct cca_allocator *allocator, struct cca_h
 {
     (void)allocator;
     cca_lock_take(&heap->lock);
+    cca_fence_poll(heap, CCA_FENCE_ALL); /* what is over counts as free */
     size_t cached = cca_heap_releasable_bytes(heap);
     size_t allocated = (size_t)heap->observer.stats.allocated_bytes[CCA_STAT_ALL].current;
     size_t limit = heap->limit_bytes;
