@@ -122,7 +122,7 @@ static void dedicated_blocks_are_segments_of_their_own_size(void **state)
     cca_policy_init_dedicated(&policy, &config);
     assert_int_equal(cca_policy_segment_bytes(&policy, 65536), 65536);
     assert_int_equal(cca_policy_segment_bytes(&policy, MIB(3) + 512), MIB(3) + 512);
-    assert_false(cca_policy_should_split(&policy, MIB(100), MIB(1)));
+    assert_false(cca_policy_should_split(&policy, MIB(100), MIB(1), false));
     assert_true(cca_policy_may_use(&policy, MIB(3), MIB(1)));
     assert_false(cca_policy_may_use(&policy, MIB(3) + 512, MIB(1)));
     assert_true(cca_policy_may_use(&policy, MIB(80), MIB(70)));
