@@ -8,7 +8,7 @@ const view = {
 
   whole() {
     const device = R.device;
-    [this.low, this.high] = this.isTime ? [device.start, device.end]
+    [this.low, this.high] = this.isTime ? [device.opens, device.closes]
       : [-1, Math.max(0, device.count - 1)];
     if (this.high <= this.low) this.high = this.low + 1;
   },
@@ -87,14 +87,18 @@ function drawAxes(pen, wide, high, top, most) {
   pen.textAlign = 'center';
   pen.textBaseline = 'top';
   const base = view.isTime ? R.device.start : 0;
-  for (const value of steps(view.low - base, view.high - base, Math.max(2, wide / 150), 10)) {
+  const ticks = steps(view.low - base, view.high - base, Math.max(2, wide / 150), 10);
+  // Far from the start all ticks would read the same: they count from the first of them.
+  const isFar = view.isTime && ticks.length > 1 && ticks[0] > 200 * (ticks[1] - ticks[0]);
+  ticks.forEach((value, place) => {
     const x = view.x(value + base, wide);
     pen.beginPath();
     pen.moveTo(x, high - BOTTOM);
     pen.lineTo(x, high - BOTTOM + 4);
     pen.stroke();
-    pen.fillText(view.isTime ? duration(value) : number(Math.round(value)), x, high - BOTTOM + 6);
-  }
+    pen.fillText(!view.isTime ? number(Math.round(value)) : isFar && place
+      ? '+' + duration(value - ticks[0]) : duration(value), x, high - BOTTOM + 6);
+  });
 }
 
 function drawMoment(pen, wide, high, top) {

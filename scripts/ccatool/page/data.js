@@ -38,6 +38,10 @@ class Device {
     if (R.head.start_us > 0 && R.head.start_us <= this.start) this.start = R.head.start_us;
     if (R.head.dump_us >= this.end) this.end = R.head.dump_us;
     if (this.end <= this.start) this.end = this.start + 1;
+    // What is shown first: the events, without long idle stretches before and after them.
+    const margin = this.count ? (this.time[this.count - 1] - this.time[0]) * 0.04 + 1 : Infinity;
+    this.opens = Math.max(this.start, (this.count ? this.time[0] : 0) - margin);
+    this.closes = Math.min(this.end, (this.count ? this.time[this.count - 1] : 0) + margin);
     // Moment m lies at place m + 1: place 0 is before the first event.
     this.times = before(this.start, this.time);
     this.levels = {live: before(this.first[0], this.live),
