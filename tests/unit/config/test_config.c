@@ -107,7 +107,6 @@ static const struct {
     {"CCA_SKIP_ACTIONS", "none", "oom,snapshot", "snapshot,oom", "free",
      "unknown word free, using none"},
     {"CCA_UNWINDER", "auto", "libunwind", "libunwind", "gdb", "not understood, using auto"},
-    {"CCA_PIN_MODULES", "0", "1", "1", "2", "not understood, using 0"},
     {"CCA_DUMP_SIGNAL", "USR1", "SIGRTMAX-3", "RTMAX-3", "KILL", "not understood, using USR1"},
     {"CCA_DUMP_SIGNAL_FORCE", "0", "yes", "1", "force", "not understood, using 0"},
     {"CCA_CONTROL_SIGNAL", "RTMAX-3", "none", "none", "KILL", "not understood, using RTMAX-3"},
@@ -242,7 +241,8 @@ static void good_values_arrive_in_their_fields(void **state)
 
 static void names_of_later_versions_are_told_apart_from_unknown_ones(void **state)
 {
-    static const char *const later[] = {"CCA_PINNED", "CCA_PINNED_MAX_BYTES", "CCA_RECORD_PINNED"};
+    static const char *const later[] = {"CCA_PINNED", "CCA_PINNED_MAX_BYTES", "CCA_RECORD_PINNED",
+                                        "CCA_PIN_MODULES"};
     static const char *const unknown[] = {"CCA_",        "CCA_MODES", "CCA_mode",
                                           "CCA_PINNEDX", "CCA_IPC_",  "CCA_DUMP"};
 
