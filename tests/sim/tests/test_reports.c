@@ -25,8 +25,13 @@ static void start(void)
 }
 
 /* Names that the stacks show; nothing may be left of them by the optimiser. */
-__attribute__((noinline, noclone, visibility("default"))) void the_earlier_party(void (*act)(void));
-__attribute__((noinline, noclone, visibility("default"))) void the_later_party(void (*act)(void));
+#ifdef __clang__
+#define SHOWN __attribute__((noinline, visibility("default")))
+#else
+#define SHOWN __attribute__((noinline, noclone, visibility("default")))
+#endif
+SHOWN void the_earlier_party(void (*act)(void));
+SHOWN void the_later_party(void (*act)(void));
 
 void the_earlier_party(void (*act)(void))
 {
