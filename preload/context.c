@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "base/compiler.h"
 #include "base/reentry.h"
 #include "device/cuda_device.h"
@@ -345,6 +346,24 @@ static int count_devices(const struct cca_cuda_table *table)
     return count;
 }
 
+/* Threads that look for contexts, and threads that end some: these keep those off, and wait until
+ * none is under way. */
+static atomic_int finders, enders;
+
+void cca_context_end_begins(void)
+{
+    atomic_fetch_add(&enders, 1);
+    /* A signal handler may have interrupted this very thread in there. */
+    while (atomic_load(&finders) != 0 && !cca_reentry_inside()) {
+        cca_clock_sleep_us(20);
+    }
+}
+
+void cca_context_end_over(void)
+{
+    atomic_fetch_sub(&enders, 1);
+}
+
 void cca_context_find_others(void)
 {
     const struct cca_cuda_table *table = cca_original_table();
@@ -353,11 +372,13 @@ void cca_context_find_others(void)
     if (CCA_LIKELY(count <= 1)) {
         return;
     }
-    uint64_t up = cca_allocator_up_mask(allocator);
+    atomic_fetch_add(&finders, 1);
+    uint64_t up = atomic_load(&enders) == 0 ? cca_allocator_up_mask(allocator) : UINT64_MAX;
     for (int device = 0; device < count && device < CCA_DEVICES_MAX; device++) {
         CUcontext ctx = (up >> device & 1) == 0 ? (CUcontext)cca_context_primary(device) : NULL;
         if (CCA_UNLIKELY(ctx != NULL)) {
             (void)bring_up(table, ctx, NULL);
         }
     }
+    atomic_fetch_sub(&finders, 1);
 }

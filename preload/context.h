@@ -85,6 +85,10 @@ int cca_context_driver_device(void);
  * made cannot be seen: NVIDIA's runtime has ways of its own. Costs nothing with one device. */
 void cca_context_find_others(void);
 
+/* Around the end of a primary context: none is found meanwhile that is about to go. */
+void cca_context_end_begins(void);
+void cca_context_end_over(void);
+
 /* Whether the primary context of a device is up; true when the driver does not say. */
 bool cca_context_primary_is_up(int device);
 

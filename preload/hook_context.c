@@ -42,14 +42,20 @@ static int after_reset(const void *context, int result)
 
 int cuDevicePrimaryCtxReset(int device)
 {
+    cca_context_end_begins();
     const void *context = before_reset(CCA_ROW_cuDevicePrimaryCtxReset, device);
-    return after_reset(context, CCA_FORWARD_DRIVER(cuDevicePrimaryCtxReset, device));
+    int result = after_reset(context, CCA_FORWARD_DRIVER(cuDevicePrimaryCtxReset, device));
+    cca_context_end_over();
+    return result;
 }
 
 int cuDevicePrimaryCtxReset_v2(int device)
 {
+    cca_context_end_begins();
     const void *context = before_reset(CCA_ROW_cuDevicePrimaryCtxReset_v2, device);
-    return after_reset(context, CCA_FORWARD_DRIVER(cuDevicePrimaryCtxReset_v2, device));
+    int result = after_reset(context, CCA_FORWARD_DRIVER(cuDevicePrimaryCtxReset_v2, device));
+    cca_context_end_over();
+    return result;
 }
 
 static const void *before_release(enum cca_row row, int device)
@@ -78,14 +84,22 @@ static int after_release(int device, const void *context, int result)
 
 int cuDevicePrimaryCtxRelease(int device)
 {
+    cca_context_end_begins();
     const void *context = before_release(CCA_ROW_cuDevicePrimaryCtxRelease, device);
-    return after_release(device, context, CCA_FORWARD_DRIVER(cuDevicePrimaryCtxRelease, device));
+    int result = after_release(device, context,
+                               CCA_FORWARD_DRIVER(cuDevicePrimaryCtxRelease, device));
+    cca_context_end_over();
+    return result;
 }
 
 int cuDevicePrimaryCtxRelease_v2(int device)
 {
+    cca_context_end_begins();
     const void *context = before_release(CCA_ROW_cuDevicePrimaryCtxRelease_v2, device);
-    return after_release(device, context, CCA_FORWARD_DRIVER(cuDevicePrimaryCtxRelease_v2, device));
+    int result = after_release(device, context,
+                               CCA_FORWARD_DRIVER(cuDevicePrimaryCtxRelease_v2, device));
+    cca_context_end_over();
+    return result;
 }
 
 /* Contexts of the program's own: none of our memory lies in them. */

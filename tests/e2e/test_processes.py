@@ -52,7 +52,8 @@ class Resets(Case):
     def failures(self, trace):
         """The driver calls that returned an error, by name and code."""
         with open(trace) as file:
-            calls = {(name, int(code)) for name, code in map(str.split, file)}
+            calls = {(line.split()[0], int(line.split()[1])) for line in file
+                     if not line.startswith("look-up ")}
         os.remove(trace)
         return {call for call in calls if call[1] != 0} - ORDINARY
 
