@@ -116,6 +116,9 @@ static void child(void)
         go_quiet(process, allocator);
     } else {
         cca_identity_renew(&process->identity);
+        /* The child has none of the parent's memory, and the accounts are the one thing that is in
+         * use before the first call is served. */
+        cca_unmanaged_init(&process->unmanaged);
     }
     if (holds_process) {
         drop_dump_lock(process);

@@ -22,6 +22,8 @@ void cca_unmanaged_init(struct cca_unmanaged *unmanaged)
     cca_lock_init(&unmanaged->lock, CCA_RANK_MODULES);
     cca_ptrmap_init(&unmanaged->live);
     cca_pool_init(&unmanaged->records, sizeof(struct record));
+    unmanaged->row_count = 0;
+    unmanaged->left_out = 0;
 }
 
 /* Under the lock. */

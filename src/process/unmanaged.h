@@ -38,6 +38,8 @@ struct cca_unmanaged {
     uint64_t left_out;
 };
 
+/* Empty, and every lock free. Also for a forked child: whatever a thread of the parent was about,
+ * mapped memory of the accounts is left as it is. */
 void cca_unmanaged_init(struct cca_unmanaged *unmanaged);
 
 /* `api` is kept, `library` is copied. An address that is there already was freed unseen. */

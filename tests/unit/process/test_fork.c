@@ -86,6 +86,60 @@ static void a_child_of_a_process_without_one_starts_on_its_own(void **state)
     assert_int_equal(count_occurrences(outcome.messages, "CCA_MODE"), 1);
 }
 
+static sem_t accounts_locked, accounts_wanted;
+
+static void *hold_accounts(void *user)
+{
+    struct cca_unmanaged *unmanaged = &cca_process_state()->unmanaged;
+
+    (void)user;
+    cca_ptrmap_lock_all(&unmanaged->live);
+    cca_lock_take(&unmanaged->lock);
+    sem_post(&accounts_locked);
+    sem_wait(&accounts_wanted);
+    cca_lock_drop(&unmanaged->lock);
+    cca_ptrmap_unlock_all(&unmanaged->live);
+    return NULL;
+}
+
+static void fork_during_accounting(void)
+{
+    struct cca_unmanaged_row rows[2];
+    pthread_t thread;
+    int pid;
+
+    cca_process_load();
+    cca_process_unmanaged_add(CCA_UNMANAGED_PINNED, 0x1000, CCA_UNMANAGED_HOST, "a", "lib", 16);
+    sem_init(&accounts_locked, 0, 0);
+    sem_init(&accounts_wanted, 0, 0);
+    CHECK(pthread_create(&thread, NULL, hold_accounts, NULL) == 0);
+    sem_wait(&accounts_locked);
+    pid = fork();
+    if (pid == 0) {
+        alarm(20);
+        CHECK(cca_process_is_active());
+        cca_process_unmanaged_remove(CCA_UNMANAGED_PINNED, 0x1000);
+        CHECK(cca_unmanaged_read(&cca_process_state()->unmanaged, rows, 2) == 0);
+        cca_process_unmanaged_add(CCA_UNMANAGED_PINNED, 0x2000, CCA_UNMANAGED_HOST, "b", "lib", 8);
+        CHECK(cca_unmanaged_read(&cca_process_state()->unmanaged, rows, 2) == 1);
+        CHECK(rows[0].bytes == 8);
+        _exit(7);
+    }
+    sem_post(&accounts_wanted);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(wait_for_child(pid) == 7);
+    CHECK(cca_unmanaged_read(&cca_process_state()->unmanaged, rows, 2) == 1);
+    CHECK(rows[0].bytes == 16);
+}
+
+static void a_child_that_starts_on_its_own_has_accounts_of_its_own(void **state)
+{
+    static const char *const variables[] = {"CCA_DUMP_ON=", NULL};
+
+    (void)state;
+    assert_int_equal(run_scenario(fork_during_accounting, variables).status, 0);
+}
+
 static atomic_bool threads_stop;
 
 static void *allocate_steadily(void *heap)
@@ -247,6 +301,7 @@ static void a_vfork_child_that_exits_leaves_the_parent_alone(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_child_of_a_process_with_a_context_is_quiet),
     cmocka_unit_test(a_child_of_a_process_without_one_starts_on_its_own),
+    cmocka_unit_test(a_child_that_starts_on_its_own_has_accounts_of_its_own),
     cmocka_unit_test(forks_among_threads_that_allocate_never_hang),
     cmocka_unit_test(a_fork_waits_for_walks_of_the_loaders_list),
     cmocka_unit_test(a_fork_under_our_own_lock_goes_through),
