@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "preload/context.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
@@ -346,22 +347,57 @@ static int count_devices(const struct cca_cuda_table *table)
     return count;
 }
 
+/* How long an end waits for those who look: one of them may be inside a driver that waits itself.
+ */
+enum { END_WAIT_MS = 1000 };
+
 /* Threads that look for contexts, and threads that end some: these keep those off, and wait until
  * none is under way. */
 static atomic_int finders, enders;
 
+/* The threads that were counted are the parent's. */
+static void forget_threads(void)
+{
+    atomic_store(&finders, 0);
+    atomic_store(&enders, 0);
+}
+
+void cca_context_load(void)
+{
+    /* Without room for handlers a forked child may find no contexts of others. */
+    (void)pthread_atfork(NULL, NULL, forget_threads);
+}
+
 void cca_context_end_begins(void)
 {
+    if (!cca_process_is_active()) {
+        return;
+    }
     atomic_fetch_add(&enders, 1);
+    uint64_t start_ns = cca_clock_ns();
     /* A signal handler may have interrupted this very thread in there. */
-    while (atomic_load(&finders) != 0 && !cca_reentry_inside()) {
+    while (atomic_load(&finders) != 0 && !cca_reentry_inside() &&
+           cca_clock_ns() - start_ns < END_WAIT_MS * UINT64_C(1000000)) {
         cca_clock_sleep_us(20);
     }
 }
 
 void cca_context_end_over(void)
 {
-    atomic_fetch_sub(&enders, 1);
+    /* Nothing was counted, or not in this process, where a fork lies in between. */
+    int count = atomic_load(&enders);
+    while (count > 0 && !atomic_compare_exchange_weak(&enders, &count, count - 1)) {
+    }
+}
+
+static void bring_up_others(const struct cca_cuda_table *table, uint64_t up, int count)
+{
+    for (int device = 0; device < count && device < CCA_DEVICES_MAX; device++) {
+        CUcontext ctx = (up >> device & 1) == 0 ? (CUcontext)cca_context_primary(device) : NULL;
+        if (CCA_UNLIKELY(ctx != NULL)) {
+            (void)bring_up(table, ctx, NULL);
+        }
+    }
 }
 
 void cca_context_find_others(void)
@@ -369,16 +405,13 @@ void cca_context_find_others(void)
     const struct cca_cuda_table *table = cca_original_table();
     struct cca_allocator *allocator = cca_process_allocator();
     int count = table != NULL && allocator != NULL ? count_devices(table) : 0;
-    if (CCA_LIKELY(count <= 1)) {
+    /* Asked before, too: or else those who look could keep an end waiting by turns. */
+    if (CCA_LIKELY(count <= 1) || atomic_load(&enders) != 0) {
         return;
     }
     atomic_fetch_add(&finders, 1);
-    uint64_t up = atomic_load(&enders) == 0 ? cca_allocator_up_mask(allocator) : UINT64_MAX;
-    for (int device = 0; device < count && device < CCA_DEVICES_MAX; device++) {
-        CUcontext ctx = (up >> device & 1) == 0 ? (CUcontext)cca_context_primary(device) : NULL;
-        if (CCA_UNLIKELY(ctx != NULL)) {
-            (void)bring_up(table, ctx, NULL);
-        }
+    if (atomic_load(&enders) == 0) {
+        bring_up_others(table, cca_allocator_up_mask(allocator), count);
     }
     atomic_fetch_sub(&finders, 1);
 }

@@ -20,6 +20,13 @@ class Forks(Case):
                                env=SETTINGS)
         self.assertEqual(bare.stdout, "100 children ended well\n")
 
+    def test_children_release_while_a_thread_looks_for_contexts(self):
+        env = {**SETTINGS, "SIMCUDA_DEVICES": "2",
+               "SIMCUDA_SLOW": "cuDevicePrimaryCtxGetState:us=1000"}
+        bare, _ = self.compare("forkbusy", harness.program("libsmall.so"), 20, "release",
+                               modes=MODES, env=env)
+        self.assertEqual(bare.stdout, "20 children ended well\n")
+
 
 class Exits(Case):
     #: What a free may wait in takes half a second.

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads that keep the CUDA runtime busy while the program forks: each child loads a library,
- * allocates on the heap and ends. Arguments: the library, children. */
+ * allocates on the heap and ends. Arguments: the library, children, and "release" when each child
+ * is to release the primary context of the parent, too. */
+#include <cuda.h>
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -23,8 +25,11 @@ static void *keep_busy(void *allocates)
     return NULL;
 }
 
-static void be_child(const char *library, int runs_exit_handlers)
+static void be_child(const char *library, int releases, int runs_exit_handlers)
 {
+    if (releases) {
+        (void)cuDevicePrimaryCtxRelease(0);
+    }
     void *handle = dlopen(library, RTLD_NOW);
     int status = handle != NULL ? 0 : 1;
     free(malloc(100000));
@@ -55,6 +60,7 @@ int main(int argc, char **argv)
     pthread_t threads[2];
     const char *library = argc > 1 ? argv[1] : "";
     int children = argc > 2 ? atoi(argv[2]) : 100, ended = 0, hung = 0;
+    int releases = argc > 3 && strcmp(argv[3], "release") == 0;
     void *p = NULL;
     MUST(cudaMalloc(&p, 4096));
     for (int i = 0; i < 2; i++) {
@@ -63,7 +69,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < children && !hung; i++) {
         pid_t child = fork();
         if (child == 0) {
-            be_child(library, i % 2);
+            be_child(library, releases, i % 2);
         }
         int status = wait_for(child);
         hung = status == -1;
