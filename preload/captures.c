@@ -14,6 +14,7 @@ enum { CAPTURES_MAX = 64 };
 
 static struct capture {
     bool is_open;
+    bool is_ending;  /* its stream is being destroyed, and its handle means nothing any more */
     bool is_counted; /* the allocator, which a later context may make, knows of it */
     void *stream;
     uint32_t thread; /* of a thread's own stream, whose handle is that of other threads', too */
@@ -102,16 +103,50 @@ static void tell_ended(int count)
     }
 }
 
+/* Under the lock: the place of the stream's capture, or -1. */
+static int find(const void *stream, uint32_t thread)
+{
+    for (int i = 0; i < CAPTURES_MAX; i++) {
+        if (captures[i].is_open && !captures[i].is_ending && captures[i].stream == stream &&
+            captures[i].thread == thread) {
+            return i;
+        }
+    }
+    return -1;
+}
+
 void cca_captures_ended(void *stream, bool is_per_thread)
 {
     uint32_t thread = thread_of(stream, is_per_thread);
     int ended = 0;
     pthread_mutex_lock(&captures_lock);
-    for (int i = 0; i < CAPTURES_MAX; i++) {
-        if (captures[i].is_open && captures[i].stream == stream && captures[i].thread == thread) {
-            ended += close_capture(&captures[i]);
-            break;
-        }
+    int place = find(stream, thread);
+    if (place >= 0) {
+        ended += close_capture(&captures[place]);
+    }
+    pthread_mutex_unlock(&captures_lock);
+    tell_ended(ended);
+}
+
+int cca_captures_take(void *stream)
+{
+    uint32_t thread = thread_of(stream, false);
+    pthread_mutex_lock(&captures_lock);
+    int place = find(stream, thread);
+    if (place >= 0) {
+        captures[place].is_ending = true;
+    }
+    pthread_mutex_unlock(&captures_lock);
+    return place;
+}
+
+void cca_captures_taken(int place, bool has_ended)
+{
+    int ended = 0;
+    pthread_mutex_lock(&captures_lock);
+    captures[place].is_ending = false;
+    if (has_ended) {
+        ended += close_capture(&captures[place]);
     }
     pthread_mutex_unlock(&captures_lock);
     tell_ended(ended);
@@ -125,7 +160,8 @@ void cca_captures_context_gone(const void *context)
     }
     pthread_mutex_lock(&captures_lock);
     for (int i = 0; i < CAPTURES_MAX; i++) {
-        if (captures[i].is_open && captures[i].context == context) {
+        /* One that was taken is closed by who took it. */
+        if (captures[i].is_open && !captures[i].is_ending && captures[i].context == context) {
             ended += close_capture(&captures[i]);
         }
     }

@@ -12,9 +12,14 @@
 bool cca_captures_before(void);
 void cca_captures_began(void *stream, bool is_per_thread, bool is_counted, bool has_begun);
 
-/* The stream's capture is over: it was ended, or its stream destroyed. Nothing when none is known.
- */
+/* The stream's capture was ended. Nothing when none is known. */
 void cca_captures_ended(void *stream, bool is_per_thread);
+
+/* Around the real call that destroys a stream: before it returns, the handle may be that of a new
+ * stream, which another thread captures. Take returns the place of the stream's capture, or -1;
+ * taken is for such a place: the capture has ended with its stream, or goes on. */
+int cca_captures_take(void *stream);
+void cca_captures_taken(int place, bool has_ended);
 
 /* The same for all streams of a context that is gone. */
 void cca_captures_context_gone(const void *context);

@@ -125,9 +125,11 @@ int cuCtxDestroy_v2(void *ctx)
     return after_destroy(CCA_ROW_cuCtxDestroy_v2, ctx, CCA_FORWARD_DRIVER(cuCtxDestroy_v2, ctx));
 }
 
-/* What is kept for the order of a stream becomes everybody's before its handle is used again. */
-static void before_stream_destroy(enum cca_row row, void *stream)
+/* What is kept for the order of a stream becomes everybody's before its handle is used again. The
+ * place of its capture, or -1. */
+static int before_stream_destroy(enum cca_row row, void *stream)
 {
+    int capture = -1;
     if (cca_hook_enter(row)) {
         cca_hook_count(row, CCA_COVERAGE_PASSED);
         struct cca_stream_place place = {.kind = CCA_STREAM_OTHER};
@@ -137,14 +139,16 @@ static void before_stream_destroy(enum cca_row row, void *stream)
         if (place.kind == CCA_STREAM_SERVED) {
             cca_allocator_stream_ends(cca_process_allocator(), place.heap, place.key);
         }
+        capture = cca_captures_any() ? cca_captures_take(stream) : -1;
         cca_hook_leave();
     }
+    return capture;
 }
 
-static int after_stream_destroy(void *stream, int result)
+static int after_stream_destroy(int capture, int result)
 {
-    if (result == CCA_CUDA_SUCCESS && cca_captures_any() && cca_hook_enter_again()) {
-        cca_captures_ended(stream, false);
+    if (capture >= 0 && cca_hook_enter_again()) {
+        cca_captures_taken(capture, result == CCA_CUDA_SUCCESS);
         cca_hook_leave();
     }
     return result;
@@ -152,12 +156,12 @@ static int after_stream_destroy(void *stream, int result)
 
 int cuStreamDestroy(void *stream)
 {
-    before_stream_destroy(CCA_ROW_cuStreamDestroy, stream);
-    return after_stream_destroy(stream, CCA_FORWARD_DRIVER(cuStreamDestroy, stream));
+    int capture = before_stream_destroy(CCA_ROW_cuStreamDestroy, stream);
+    return after_stream_destroy(capture, CCA_FORWARD_DRIVER(cuStreamDestroy, stream));
 }
 
 int cuStreamDestroy_v2(void *stream)
 {
-    before_stream_destroy(CCA_ROW_cuStreamDestroy_v2, stream);
-    return after_stream_destroy(stream, CCA_FORWARD_DRIVER(cuStreamDestroy_v2, stream));
+    int capture = before_stream_destroy(CCA_ROW_cuStreamDestroy_v2, stream);
+    return after_stream_destroy(capture, CCA_FORWARD_DRIVER(cuStreamDestroy_v2, stream));
 }

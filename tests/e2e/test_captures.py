@@ -37,6 +37,11 @@ class Captures(Case):
         for way in ("reset", "destroy"):
             self.undisturbed(way)
 
+    def test_of_a_stream_that_gets_the_handle_of_a_destroyed_one(self):
+        bare, _ = self.compare("takeover", timeout=30)
+        self.assertEqual(sorted(bare.stdout.splitlines()), [
+            "destroy: 0", "end of the capture: 0", "free: 0", "the same handle: yes"])
+
 
 if __name__ == "__main__":
     harness.main()
