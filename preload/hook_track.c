@@ -13,21 +13,46 @@
 
 #include "observe/unwind.h"
 #include "preload/context.h"
+#include "preload/devices.h"
 #include "preload/hook.h"
 #include "preload/loader.h"
 #include "process/process.h"
 
-enum { FRAMES_MAX = 24 };
+enum { FRAMES_MAX = 24, JIT_OPTIONS_MAX = 64 };
+
+/* Which device a call needs memory of: that of a pool, a device, or -1 the current context's. */
+struct place {
+    int device;
+    const void *pool;
+};
+
+/* The driver writes to the values of some options, the bytes that it filled for example. */
+struct jit_options {
+    void **values;
+    unsigned count;
+};
+
+static inline struct place place_of(const struct cca_physical_shape *shape)
+{
+    return (struct place){.device = shape->location_type == 1 ? shape->location : -1};
+}
+
+/* What a pool of the program's own belongs to cannot be asked. */
+static struct cca_heap *heap_at(struct place place)
+{
+    int device = place.pool != NULL ? cca_device_of_default_pool((void *)place.pool) : place.device;
+    return device >= 0 ? cca_device_heap(device) : cca_context_known_heap(NULL);
+}
 
 /* Whether memory went back to the driver that is out of it. During a capture nothing does. */
-static CCA_COLD bool has_made_room(enum cca_row row)
+static CCA_COLD bool has_made_room(enum cca_row row, struct place place)
 {
     bool has_released = false;
     if (!cca_hook_enter(row)) {
         return false;
     }
     cca_hook_count(row, CCA_COVERAGE_PASSED);
-    struct cca_heap *heap = cca_context_known_heap(NULL);
+    struct cca_heap *heap = heap_at(place);
     if (heap != NULL) {
         has_released = cca_allocator_release_idle(cca_process_allocator(), heap) > 0;
     }
@@ -35,13 +60,51 @@ static CCA_COLD bool has_made_room(enum cca_row row)
     return has_released;
 }
 
-#define FORWARD_WITH_RETRY(name, ...)                                                           \
-    __extension__({                                                                             \
-        int answer_ = CCA_FORWARD_DRIVER(name, __VA_ARGS__);                                    \
-        if (CCA_UNLIKELY(answer_ == CCA_CUDA_OUT_OF_MEMORY) && has_made_room(CCA_ROW_##name)) { \
-            answer_ = CCA_FORWARD_DRIVER(name, __VA_ARGS__);                                    \
-        }                                                                                       \
-        answer_;                                                                                \
+/* False when there are more than can be kept: then the call is made once. */
+static inline bool has_kept_options(struct jit_options options, void **kept_out)
+{
+    if (options.values == NULL || options.count == 0) {
+        return true;
+    }
+    if (options.count > JIT_OPTIONS_MAX) {
+        return false;
+    }
+    memcpy(kept_out, options.values, options.count * sizeof(*kept_out));
+    return true;
+}
+
+static inline void put_options_back(struct jit_options options, void *const *kept)
+{
+    if (options.values != NULL && options.count != 0) {
+        memcpy(options.values, kept, options.count * sizeof(*kept));
+    }
+}
+
+/* What differs from row to row, in terms of its parameters; a row that is not named here has the
+ * default. A definition begins with a comma, by which it takes the place of the default. */
+#define PLACE_cuMemCreate                  , place_of(shape)
+#define PLACE_cuMemPoolCreate              , place_of(props)
+#define PLACE_cuMemAllocFromPoolAsync      , ((struct place){.device = -1, .pool = pool})
+#define PLACE_cuMemAllocFromPoolAsync_ptsz , ((struct place){.device = -1, .pool = pool})
+#define JIT_cuModuleLoadDataEx             , ((struct jit_options){values, count})
+#define JIT_cuLibraryLoadData              , ((struct jit_options){jit_values, jit_count})
+#define JIT_cuLibraryLoadFromFile          , ((struct jit_options){jit_values, jit_count})
+#define SECOND_OF(first, second, ...)      second
+#define SECOND(...)                        SECOND_OF(__VA_ARGS__)
+#define PLACE(name)                        SECOND(PLACE_##name, ((struct place){.device = -1}), )
+#define JIT(name)                          SECOND(JIT_##name, ((struct jit_options){NULL, 0}), )
+
+#define FORWARD_WITH_RETRY(name, ...)                                      \
+    __extension__({                                                        \
+        void *kept_[JIT_OPTIONS_MAX];                                      \
+        bool is_kept_ = has_kept_options(JIT(name), kept_);                \
+        int answer_ = CCA_FORWARD_DRIVER(name, __VA_ARGS__);               \
+        if (CCA_UNLIKELY(answer_ == CCA_CUDA_OUT_OF_MEMORY) && is_kept_ && \
+            has_made_room(CCA_ROW_##name, PLACE(name))) {                  \
+            put_options_back(JIT(name), kept_);                            \
+            answer_ = CCA_FORWARD_DRIVER(name, __VA_ARGS__);               \
+        }                                                                  \
+        answer_;                                                           \
     })
 
 static const char *file_name(const char *path)

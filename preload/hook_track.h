@@ -20,7 +20,7 @@ struct cca_array3d_shape {
     unsigned channels, flags;
 };
 
-/* The beginning of CUmemAllocationProp_v1. */
+/* The beginning of CUmemAllocationProp_v1, and of CUmemPoolProps_v1. */
 struct cca_physical_shape {
     int type, handle_types;
     int location_type, location; /* 1: a device's ordinal */

@@ -30,6 +30,17 @@ class Hoarding(Case):
             bare, _ = self.compare("hoard", "pitch", how, modes=MODES, timeout=30, env=SETTINGS)
             self.assertEqual(bare.stdout.count("-> 0"), 2, bare.stdout)
 
+    def test_memory_of_another_device(self):
+        bare, _ = self.compare("hoard", "far", modes=MODES, timeout=30,
+                               env={**SETTINGS, "SIMCUDA_DEVICES": "2"})
+        self.assertIn("-> 0", bare.stdout)
+
+    def test_a_second_try_finds_the_options_of_the_first(self):
+        run = self.run_program("jit", preload=False, timeout=30, env={
+            **SETTINGS, "LD_PRELOAD": harness.PRELOAD + ":" + harness.program("libjitfront.so")})
+        self.assertEqual(run.stdout, "call 0: room for 8192 bytes\ncall 1: room for 8192 bytes\n"
+                                     "-> 0, 1 bytes of log\n", run.stderr)
+
     def test_after_a_pool_call(self):
         self.check("pool", ends_caching=False)
 

@@ -4,6 +4,8 @@
  */
 #include "program.h"
 
+#include <cuda.h>
+
 static const size_t large = (size_t)10 << 30; /* of 16 GiB */
 
 static void free_large(const char *how)
@@ -60,6 +62,21 @@ static void allocate_large_pitched(void)
     SHOW(cudaMallocPitch(&p, &pitch, SIZE_MAX / 2, 4));
 }
 
+/* What is idle on the one device is needed there, and asked for while the other is current. */
+static void allocate_on_the_other(void)
+{
+    CUmemAllocationProp shape = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1}};
+    CUmemGenericAllocationHandle handle;
+    void *p = NULL;
+    MUST(cudaSetDevice(1));
+    free_large("sync");
+    MUST(cudaSetDevice(0));
+    MUST(cudaMalloc(&p, 4096));
+    MUST(cudaFree(p));
+    printf("cuMemCreate -> %d\n", (int)cuMemCreate(&handle, large, &shape, 0));
+}
+
 /* Blocks of one size until there is no more, which is not an error to keep. */
 static void fill_with(size_t bytes)
 {
@@ -89,6 +106,10 @@ int main(int argc, char **argv)
     }
     if (strcmp(what, "last") == 0) {
         last_bytes();
+        return 0;
+    }
+    if (strcmp(what, "far") == 0) {
+        allocate_on_the_other();
         return 0;
     }
     free_large(how);
