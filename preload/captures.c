@@ -10,7 +10,7 @@
 #include "process/process.h"
 
 /* One that finds no place is never ended: the safe side. */
-enum { CAPTURES_MAX = 64 };
+enum { CAPTURES_MAX = 1024 };
 
 static struct capture {
     bool is_open;
@@ -20,6 +20,7 @@ static struct capture {
     uint32_t thread; /* of a thread's own stream, whose handle is that of other threads', too */
     const void *context;
 } captures[CAPTURES_MAX];
+static int captures_used;         /* places ever taken: those behind them are free */
 static int lost_captures;         /* found no place and were not counted */
 static _Atomic int capture_count; /* open ones in the table, and all that were lost */
 static pthread_mutex_t captures_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -32,7 +33,7 @@ static uint32_t thread_of(void *stream, bool is_per_thread)
 /* Under the lock: what began before there was an allocator. */
 static void count_early(struct cca_allocator *allocator)
 {
-    for (int i = 0; i < CAPTURES_MAX; i++) {
+    for (int i = 0; i < captures_used; i++) {
         if (captures[i].is_open && !captures[i].is_counted) {
             captures[i].is_counted = true;
             cca_allocator_capture_begins(allocator);
@@ -56,11 +57,12 @@ static void remember(const struct capture *capture)
 {
     int place = 0;
     pthread_mutex_lock(&captures_lock);
-    while (place < CAPTURES_MAX && captures[place].is_open) {
+    while (place < captures_used && captures[place].is_open) {
         place++;
     }
     if (place < CAPTURES_MAX) {
         captures[place] = *capture;
+        captures_used = place == captures_used ? captures_used + 1 : captures_used;
     } else if (!capture->is_counted) {
         lost_captures++;
     }
@@ -106,7 +108,7 @@ static void tell_ended(int count)
 /* Under the lock: the place of the stream's capture, or -1. */
 static int find(const void *stream, uint32_t thread)
 {
-    for (int i = 0; i < CAPTURES_MAX; i++) {
+    for (int i = 0; i < captures_used; i++) {
         if (captures[i].is_open && !captures[i].is_ending && captures[i].stream == stream &&
             captures[i].thread == thread) {
             return i;
@@ -159,7 +161,7 @@ void cca_captures_context_gone(const void *context)
         return;
     }
     pthread_mutex_lock(&captures_lock);
-    for (int i = 0; i < CAPTURES_MAX; i++) {
+    for (int i = 0; i < captures_used; i++) {
         /* One that was taken is closed by who took it. */
         if (captures[i].is_open && !captures[i].is_ending && captures[i].context == context) {
             ended += close_capture(&captures[i]);

@@ -268,8 +268,11 @@ bool cca_context_is_created(const void *stream)
 bool cca_context_still_captures(void *stream, bool is_per_thread)
 {
     const struct cca_cuda_table *table = cca_original_table();
-    return table == NULL || !cca_cuda_table_has_stream_ids(table) ||
-           is_capturing(table, stream, is_per_thread);
+    if (table == NULL || table->stream_is_capturing == NULL ||
+        (is_per_thread && table->stream_is_capturing_ptsz == NULL)) {
+        return true;
+    }
+    return is_capturing(table, stream, is_per_thread);
 }
 
 const void *cca_context_of_stream(void *stream)

@@ -107,8 +107,18 @@ static void complete_set_aside(struct cca_heap *heap, uint64_t mark)
     }
 }
 
+/* Whether no other context is up, whose streams may use memory of this heap. */
+static bool is_alone(const struct cca_heap *heap)
+{
+    return atomic_load(&heap->allocator->up_mask) == 1ull << heap->device.ordinal;
+}
+
 void cca_fence_synchronized(struct cca_heap *heap, cca_key key, uint64_t mark)
 {
+    /* A wait for one context says nothing of blocks freed in the order of another one's streams. */
+    if (key == CCA_KEY_READY && !is_alone(heap)) {
+        return;
+    }
     if (heap->rekeys) {
         cca_heap_rekey(heap, key, mark, cca_clock_ns());
     }
@@ -154,9 +164,12 @@ static void wait_for_context(struct cca_heap *heap, struct cca_block *block)
 /* No mark could be made. The free still waits, as natively, unless a capture forbids it. */
 static void wait_unmarked(struct cca_heap *heap, struct cca_block *block)
 {
+    uint64_t generation = heap->generation;
     set_aside(heap, block);
-    if (!cca_gate_is_closed(&heap->allocator->gate) && heap->state == CCA_HEAP_UP) {
-        (void)synchronize(heap);
+    uint64_t mark = heap->frees + 1;
+    if (!cca_gate_is_closed(&heap->allocator->gate) && heap->state == CCA_HEAP_UP &&
+        synchronize(heap) && heap->generation == generation && is_alone(heap)) {
+        complete_set_aside(heap, mark);
     }
 }
 

@@ -42,6 +42,13 @@ class Captures(Case):
         self.assertEqual(sorted(bare.stdout.splitlines()), [
             "destroy: 0", "end of the capture: 0", "free: 0", "the same handle: yes"])
 
+    def test_many_captures_at_once(self):
+        self.undisturbed("many", 200)
+
+    def test_a_capture_that_became_invalid(self):
+        for driver in ({}, *({"SIMCUDA_DRIVER": old, "SIMCUDART_COMPAT": "1"} for old in ("12.2", "11.8"))):
+            self.undisturbed("invalid", env=driver)
+
 
 if __name__ == "__main__":
     harness.main()

@@ -71,6 +71,11 @@ class Peers(Case):
         self.assertIn("reused memory: right", run.stdout)
         self.assertEqual(run.status, 0, run.stderr)
 
+    def test_a_wait_for_one_device_is_silent_about_the_other(self):
+        for mode in CACHING:
+            run = self.run_program("farfree", env={**SETTINGS, "SIMCUDA_DEVICES": "2", **harness.MODES[mode]})
+            self.assertEqual((run.status, run.stdout), (0, "new memory: right\n"), run.stderr)
+
     def test_access_by_the_default_pool(self):
         """Memory that is out already is opened, later memory is CUDA's own."""
         env = {**SETTINGS, "SIMCUDA_DEVICES": "2"}

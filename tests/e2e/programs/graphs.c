@@ -183,6 +183,56 @@ static void broken_off(int by_reset)
     printf("goes on\n");
 }
 
+/* Memory comes and goes several times over. */
+static void fill_again_and_again(void)
+{
+    size_t left = 0, total = 0;
+    void *p = NULL;
+    MUST(cudaMemGetInfo(&left, &total));
+    for (int i = 0; i < 40; i++) {
+        MUST(cudaMalloc(&p, left / 16));
+        MUST(cudaFree(p));
+    }
+    printf("forty times a sixteenth\n");
+}
+
+/* As many captures at once. */
+static void many_at_once(int count)
+{
+    cudaStream_t *streams = calloc((size_t)count, sizeof(*streams));
+    void *p = NULL;
+    MUST(cudaMalloc(&p, 4096));
+    MUST(cudaFree(p));
+    for (int i = 0; i < count; i++) {
+        MUST(cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking));
+    }
+    for (int i = 0; i < count; i++) {
+        MUST(cudaStreamBeginCapture(streams[i], cudaStreamCaptureModeRelaxed));
+    }
+    for (int i = 0; i < count; i++) {
+        cudaGraph_t graph = NULL;
+        MUST(cudaStreamEndCapture(streams[i], &graph));
+        MUST(cudaGraphDestroy(graph));
+    }
+    fill_again_and_again();
+    free(streams);
+}
+
+/* A capture that a call of its own makes invalid. */
+static void invalid(void)
+{
+    cudaStream_t stream;
+    cudaGraph_t graph = NULL;
+    void *p = NULL;
+    MUST(cudaMalloc(&p, 4096));
+    MUST(cudaFree(p));
+    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    MUST(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    SHOW(cudaStreamSynchronize(stream));
+    SHOW(cudaStreamEndCapture(stream, &graph));
+    fill_again_and_again();
+}
+
 int main(int argc, char **argv)
 {
     const char *way = argc > 1 ? argv[1] : "";
@@ -195,6 +245,10 @@ int main(int argc, char **argv)
         }
     } else if (strcmp(way, "reset") == 0 || strcmp(way, "destroy") == 0) {
         broken_off(strcmp(way, "reset") == 0);
+    } else if (strcmp(way, "many") == 0) {
+        many_at_once(count);
+    } else if (strcmp(way, "invalid") == 0) {
+        invalid();
     } else {
         with_churn(way, count);
     }

@@ -260,14 +260,14 @@ static void a_strict_free_waits_even_when_nothing_can_be_recorded(void **state)
 {
     (void)state;
     struct fixture fix;
-    fixture_open(&fix, 1);
+    fixture_open(&fix, 2);
     uint64_t a = fix_malloc(&fix, KIB(4));
     scripted_submit(fix.scripts[0]);
     fix.scripts[0]->fail_kind = CCA_UNSUPPORTED;
     fix.scripts[0]->fail_event_create = 1;
     fix_free(&fix, a);
     assert_int_equal(fix.scripts[0]->synchronizes, 1);
-    assert_int_equal(pending(&fix), KIB(4)); /* other devices may still use it */
+    assert_int_equal(pending(&fix), KIB(4)); /* the other device may still use it */
     assert_int_equal(fix_malloc(&fix, KIB(4)), a);
     fixture_close(&fix);
 }
@@ -309,6 +309,40 @@ static void a_wait_of_the_program_proves_what_was_freed_before_it(void **state)
     assert_int_not_equal(fix_malloc(&fix, MIB(14)), c);
     cca_allocator_synchronized(fix.allocator, fix.heaps[0], CCA_KEY_READY, mark);
     assert_int_equal(fix_malloc(&fix, MIB(14)), c);
+    fixture_close(&fix);
+}
+
+/* The block was freed in the order of a stream of the other device: a wait for this one is silent
+ * about it. */
+static void a_wait_for_one_device_proves_nothing_beside_another(void **state)
+{
+    (void)state;
+    struct fixture fix;
+    fixture_open(&fix, 2);
+    uint64_t a = fix_malloc_async(&fix, MIB(12), 5);
+    fix_free_async(&fix, a, 9);
+    scripted_submit(fix.scripts[1]);
+    uint64_t mark = cca_allocator_sync_mark(fix.allocator, fix.heaps[0]);
+    cca_allocator_synchronized(fix.allocator, fix.heaps[0], CCA_KEY_READY, mark);
+    assert_int_not_equal(fix_malloc(&fix, MIB(12)), a);
+    scripted_finish(fix.scripts[1]);
+    assert_int_equal(fix_malloc(&fix, MIB(12)), a);
+    fixture_close(&fix);
+}
+
+/* Without an event to mark it, the wait itself is the proof where no other device is up. */
+static void a_free_that_waits_without_an_event_is_complete(void **state)
+{
+    (void)state;
+    struct fixture fix;
+    fixture_open(&fix, 1);
+    uint64_t a = fix_malloc(&fix, MIB(12));
+    fix.scripts[0]->fail_event_create = 1;
+    fix.scripts[0]->fail_kind = CCA_NO_MEMORY;
+    fix_free(&fix, a);
+    assert_int_equal(fix.scripts[0]->synchronizes, 1);
+    assert_int_equal(pending(&fix), 0);
+    assert_int_equal(fix_malloc(&fix, MIB(12)), a);
     fixture_close(&fix);
 }
 
@@ -604,6 +638,8 @@ int main(void)
         cmocka_unit_test(a_strict_free_waits_even_when_nothing_can_be_recorded),
         cmocka_unit_test(a_free_waits_only_where_the_native_call_does),
         cmocka_unit_test(a_wait_of_the_program_proves_what_was_freed_before_it),
+        cmocka_unit_test(a_wait_for_one_device_proves_nothing_beside_another),
+        cmocka_unit_test(a_free_that_waits_without_an_event_is_complete),
         cmocka_unit_test(a_capture_suspends_and_its_end_resumes),
         cmocka_unit_test(after_a_stop_the_driver_gets_room_before_it_is_asked),
         cmocka_unit_test(a_context_that_comes_back_makes_its_events_anew),

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
@@ -260,15 +261,31 @@ static void reused_descriptors_hold_only_what_the_program_wrote(void **state)
     assert_in_range(outcome.files, 4, 5);
 }
 
+static sem_t is_held, may_drop;
+
+static void *hold(void *arg)
+{
+    struct cca_heap *heap = arg;
+
+    cca_lock_take(&heap->lock);
+    sem_post(&is_held);
+    sem_wait(&may_drop);
+    cca_lock_drop(&heap->lock);
+    return NULL;
+}
+
 /* As when a debugger has stopped the thread that holds it. */
 static void dump_while_a_heap_is_held(void)
 {
+    pthread_t holder;
     struct cca_heap *heap = load_with_context();
     struct cca_process *process = cca_process_state();
     struct cca_dump_job *job;
 
     (void)hook_alloc(heap, 4096);
-    cca_lock_take(&heap->lock);
+    CHECK(sem_init(&is_held, 0, 0) == 0 && sem_init(&may_drop, 0, 0) == 0);
+    CHECK(pthread_create(&holder, NULL, hold, heap) == 0);
+    sem_wait(&is_held);
     job = cca_dump_copy(process, "api", 20);
     CHECK(job != NULL);
     CHECK(cca_dump_model(job)->is_partial && cca_dump_model(job)->device_count == 1);
@@ -276,7 +293,8 @@ static void dump_while_a_heap_is_held(void)
     CHECK(cca_dump_claim(process, 0));
     CHECK(cca_dump_finish(process, job, NULL) == 0);
     cca_dump_release(process);
-    cca_lock_drop(&heap->lock);
+    sem_post(&may_drop);
+    pthread_join(holder, NULL);
     job = cca_dump_copy(process, "api", 20);
     CHECK(job != NULL && !cca_dump_model(job)->is_partial);
     cca_dump_discard(job);
