@@ -7,7 +7,9 @@
 
 __attribute__((visibility("default"))) void (*cca_test_stream_destroyed)(void);
 
-__attribute__((visibility("default"))) int cuStreamDestroy_v2(void *stream)
+__attribute__((visibility("default"))) int cuStreamDestroy_v2(void *stream);
+
+int cuStreamDestroy_v2(void *stream)
 {
     int (*real)(void *) = NULL;
     void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
