@@ -47,13 +47,33 @@ static void note_peers(int device, int other)
 
 int cuCtxEnablePeerAccess(void *ctx, unsigned flags)
 {
+    enum { ALREADY_ENABLED = 704 };
     int result = CCA_FORWARD_DRIVER(cuCtxEnablePeerAccess, ctx, flags);
-    if (result == CCA_CUDA_SUCCESS && cca_hook_enter(CCA_ROW_cuCtxEnablePeerAccess)) {
-        cca_hook_count(CCA_ROW_cuCtxEnablePeerAccess, CCA_COVERAGE_PASSED);
+    if ((result != CCA_CUDA_SUCCESS && result != ALREADY_ENABLED) ||
+        !cca_hook_enter(CCA_ROW_cuCtxEnablePeerAccess)) {
+        return result;
+    }
+    cca_hook_count(CCA_ROW_cuCtxEnablePeerAccess, CCA_COVERAGE_PASSED);
+    if (result == CCA_CUDA_SUCCESS) {
+        cca_device_forget_peer(ctx);
         note_peers(cca_context_driver_device(), cca_device_of_context(ctx));
+    } else if (cca_device_show_peer(ctx)) {
+        result = CCA_CUDA_SUCCESS;
+    }
+    cca_hook_leave();
+    return result;
+}
+
+/* A context stays in the waits of ours once it had access. */
+int cuCtxDisablePeerAccess(void *ctx)
+{
+    int answer = -1;
+    if (cca_hook_enter(CCA_ROW_cuCtxDisablePeerAccess)) {
+        cca_hook_count(CCA_ROW_cuCtxDisablePeerAccess, CCA_COVERAGE_PASSED);
+        answer = cca_device_hide_peer(ctx);
         cca_hook_leave();
     }
-    return result;
+    return answer >= 0 ? answer : CCA_FORWARD_DRIVER(cuCtxDisablePeerAccess, ctx);
 }
 
 /* Properties of its pools decide about the memory of these calls from now on; what is out already

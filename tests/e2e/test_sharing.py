@@ -83,6 +83,10 @@ class Peers(Case):
         _, calls = self.calls("peer", "pool", env=env)
         self.assertEqual(calls["cuMemAllocAsync"], 1)
 
+    def test_access_that_the_program_enables_beside_its_pool(self):
+        bare, _ = self.compare("peer", "enable", env={**SETTINGS, "SIMCUDA_DEVICES": "2"})
+        self.assertEqual(bare.status, 0, bare.stdout)
+
 
 class Pools(Case):
     def test_a_threshold_ends_nothing(self):

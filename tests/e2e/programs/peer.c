@@ -4,8 +4,45 @@
 #include "program.h"
 #include "support/sim_kernels.h"
 
+/* What the pool was given is not what the program enables for itself. */
+static int enable_after_pool(void)
+{
+    cudaMemPool_t pool = NULL;
+    struct cudaMemAccessDesc access = {0};
+    void *p = NULL;
+    access.location.type = cudaMemLocationTypeDevice;
+    access.location.id = 1;
+    access.flags = cudaMemAccessFlagsProtReadWrite;
+    MUST(cudaSetDevice(1));
+    MUST(cudaFree(NULL));
+    MUST(cudaSetDevice(0));
+    MUST(cudaMallocAsync(&p, 1 << 20, NULL));
+    MUST(cudaStreamSynchronize(NULL));
+    MUST(cudaDeviceGetDefaultMemPool(&pool, 0));
+    SHOW(cudaMemPoolSetAccess(pool, &access, 1));
+    MUST(cudaSetDevice(1));
+    SHOW(cudaDeviceDisablePeerAccess(0));
+    for (int i = 0; i < 2; i++) {
+        SHOW(cudaDeviceEnablePeerAccess(0, 0));
+        SHOW(cudaDeviceEnablePeerAccess(0, 0));
+        SHOW(cudaDeviceDisablePeerAccess(0));
+        SHOW(cudaDeviceDisablePeerAccess(0));
+    }
+    SHOW(cudaMemset(p, 3, 1 << 20));
+    SHOW(cudaDeviceSynchronize());
+    SHOW(cudaDeviceEnablePeerAccess(0, 0));
+    SHOW(cudaDeviceReset());
+    SHOW(cudaDeviceDisablePeerAccess(0));
+    SHOW(cudaDeviceEnablePeerAccess(0, 0));
+    SHOW(cudaDeviceEnablePeerAccess(0, 0));
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "enable") == 0) {
+        return enable_after_pool();
+    }
     void *p = NULL, *q = NULL;
     cudaStream_t far;
     int by_pool = argc > 1 && strcmp(argv[1], "pool") == 0;
