@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "preload/context.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "base/clock.h"
 #include "base/compiler.h"
 #include "base/reentry.h"
 #include "device/cuda_device.h"
 #include "device/cuda_table.h"
 #include "preload/aside.h"
 #include "preload/captures.h"
+#include "preload/ending.h"
 #include "preload/original.h"
 #include "preload/passage.h"
 #include "preload/stream_key.h"
@@ -59,7 +58,7 @@ static CCA_COLD struct cca_heap *bring_up(const struct cca_cuda_table *table, CU
     struct cca_device device;
     /* A handle that survived a reset is not active. */
     if (cca_cuda_identify(table, ctx, &identity).kind != CCA_OK || !identity.is_primary_active ||
-        !identity.is_primary ||
+        !identity.is_primary || !cca_ending_wait(identity.ordinal) ||
         !cca_aside_allows(cca_cuda_is_integrated(table, identity.ordinal)) ||
         cca_cuda_device_open(&contexts, table, ctx, identity.ordinal, &device) != 0) {
         return NULL;
@@ -75,6 +74,25 @@ static CCA_COLD struct cca_heap *bring_up(const struct cca_cuda_table *table, CU
     cca_share_replay();
     cca_captures_replay();
     return cca_allocator_attach(allocator, &device, (uint64_t)(uintptr_t)ctx);
+}
+
+/* While a release is under way that may end the context, the memory of its heap may be dead, and
+ * the context a new one that another thread has brought up under the same handle. */
+static struct cca_heap *serving_heap(const struct cca_cuda_table *table, CUcontext ctx,
+                                     const void *caller)
+{
+    struct cca_heap *heap = known_heap(ctx);
+    if (CCA_LIKELY(heap != NULL)) {
+        int device = cca_allocator_ordinal(heap);
+        if (CCA_LIKELY(!cca_ending_is_held(device))) {
+            return heap;
+        }
+        if (!cca_ending_wait(device)) {
+            return NULL;
+        }
+        heap = known_heap(ctx);
+    }
+    return heap != NULL ? heap : bring_up(table, ctx, caller);
 }
 
 static int driver_device(const struct cca_cuda_table *table)
@@ -126,8 +144,7 @@ struct cca_heap *cca_context_for_alloc(const void *caller)
     if (ctx == NULL || !device_agrees(table, caller)) {
         return NULL;
     }
-    struct cca_heap *heap = known_heap(ctx);
-    return CCA_LIKELY(heap != NULL) ? heap : bring_up(table, ctx, caller);
+    return serving_heap(table, ctx, caller);
 }
 
 struct cca_heap *cca_context_known_heap(const void *context)
@@ -182,8 +199,7 @@ static struct cca_heap *heap_of_created(const struct cca_cuda_table *table, cons
     if (table->stream_get_ctx(stream, &ctx) != CUDA_SUCCESS || ctx == NULL) {
         return NULL;
     }
-    struct cca_heap *heap = known_heap(ctx);
-    return heap != NULL ? heap : bring_up(table, ctx, caller);
+    return serving_heap(table, ctx, caller);
 }
 
 struct cca_stream_place cca_context_for_stream(const void *caller, void *stream_,
@@ -350,49 +366,6 @@ static int count_devices(const struct cca_cuda_table *table)
     return count;
 }
 
-/* How long an end waits for those who look: one of them may be inside a driver that waits itself.
- */
-enum { END_WAIT_MS = 1000 };
-
-/* Threads that look for contexts, and threads that end some: these keep those off, and wait until
- * none is under way. */
-static atomic_int finders, enders;
-
-/* The threads that were counted are the parent's. */
-static void forget_threads(void)
-{
-    atomic_store(&finders, 0);
-    atomic_store(&enders, 0);
-}
-
-void cca_context_load(void)
-{
-    /* Without room for handlers a forked child may find no contexts of others. */
-    (void)pthread_atfork(NULL, NULL, forget_threads);
-}
-
-void cca_context_end_begins(void)
-{
-    if (!cca_process_is_active()) {
-        return;
-    }
-    atomic_fetch_add(&enders, 1);
-    uint64_t start_ns = cca_clock_ns();
-    /* A signal handler may have interrupted this very thread in there. */
-    while (atomic_load(&finders) != 0 && !cca_reentry_inside() &&
-           cca_clock_ns() - start_ns < END_WAIT_MS * UINT64_C(1000000)) {
-        cca_clock_sleep_us(20);
-    }
-}
-
-void cca_context_end_over(void)
-{
-    /* Nothing was counted, or not in this process, where a fork lies in between. */
-    int count = atomic_load(&enders);
-    while (count > 0 && !atomic_compare_exchange_weak(&enders, &count, count - 1)) {
-    }
-}
-
 static void bring_up_others(const struct cca_cuda_table *table, uint64_t up, int count)
 {
     for (int device = 0; device < count && device < CCA_DEVICES_MAX; device++) {
@@ -408,13 +381,8 @@ void cca_context_find_others(void)
     const struct cca_cuda_table *table = cca_original_table();
     struct cca_allocator *allocator = cca_process_allocator();
     int count = table != NULL && allocator != NULL ? count_devices(table) : 0;
-    /* Asked before, too: or else those who look could keep an end waiting by turns. */
-    if (CCA_LIKELY(count <= 1) || atomic_load(&enders) != 0) {
-        return;
-    }
-    atomic_fetch_add(&finders, 1);
-    if (atomic_load(&enders) == 0) {
+    if (CCA_UNLIKELY(count > 1) && cca_ending_look_begins()) {
         bring_up_others(table, cca_allocator_up_mask(allocator), count);
+        cca_ending_look_over();
     }
-    atomic_fetch_sub(&finders, 1);
 }

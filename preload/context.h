@@ -14,9 +14,6 @@
 #include "preload/rows.h"
 #include "process/process.h"
 
-/* Once, before any other: follows forks. */
-void cca_context_load(void);
-
 /* The thread's current device was changed through a runtime, and runtimes before 12.0 make it
  * current only in their next call: the next look asks the caller's runtime. */
 void cca_context_ask(void);
@@ -87,11 +84,6 @@ int cca_context_driver_device(void);
  * work in them may use the memory, too, and only what is known is covered by fences. How they were
  * made cannot be seen: NVIDIA's runtime has ways of its own. Costs nothing with one device. */
 void cca_context_find_others(void);
-
-/* Around the end of a primary context: none is found meanwhile that is about to go. Waits for those
- * who look, a second at most; does nothing in a process that the library has left alone. */
-void cca_context_end_begins(void);
-void cca_context_end_over(void);
 
 /* Whether the primary context of a device is up; true when the driver does not say. */
 bool cca_context_primary_is_up(int device);

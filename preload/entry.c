@@ -2,7 +2,7 @@
 /* Where the loader enters. Almost nothing happens here: the library is in every child process of
  * the program, most of which never use CUDA. Nothing is taken down at the end either, since
  * destructors of other objects still free memory through the hooks. */
-#include "preload/context.h"
+#include "preload/ending.h"
 #include "preload/loader.h"
 #include "preload/lookup.h"
 #include "preload/place.h"
@@ -25,7 +25,7 @@ __attribute__((constructor)) static void load(void)
     cca_loader_start();
     cca_process_set_place(cca_place);
     cca_process_load();
-    cca_context_load();
+    cca_ending_load();
     if (!cca_process_is_active()) {
         cca_lookup_turn_off();
     }

@@ -3,6 +3,7 @@
  * holds of it must not answer for addresses that the driver gives to somebody else. */
 #include "preload/captures.h"
 #include "preload/context.h"
+#include "preload/ending.h"
 #include "preload/hook.h"
 
 static void forget_device(int device)
@@ -42,64 +43,66 @@ static int after_reset(const void *context, int result)
 
 int cuDevicePrimaryCtxReset(int device)
 {
-    cca_context_end_begins();
+    cca_ending_begins();
     const void *context = before_reset(CCA_ROW_cuDevicePrimaryCtxReset, device);
     int result = after_reset(context, CCA_FORWARD_DRIVER(cuDevicePrimaryCtxReset, device));
-    cca_context_end_over();
+    cca_ending_over();
     return result;
 }
 
 int cuDevicePrimaryCtxReset_v2(int device)
 {
-    cca_context_end_begins();
+    cca_ending_begins();
     const void *context = before_reset(CCA_ROW_cuDevicePrimaryCtxReset_v2, device);
     int result = after_reset(context, CCA_FORWARD_DRIVER(cuDevicePrimaryCtxReset_v2, device));
-    cca_context_end_over();
+    cca_ending_over();
     return result;
 }
 
-static const void *before_release(enum cca_row row, int device)
+struct release {
+    const void *capturing;
+    struct cca_life life;
+};
+
+static struct release before_release(enum cca_row row, int device)
 {
-    const void *context = NULL;
+    struct release release = {0};
+    cca_ending_begins();
+    cca_ending_hold(device);
     if (cca_hook_enter(row)) {
-        context = capturing_context(device);
+        release.capturing = capturing_context(device);
+        release.life = cca_ending_life(device);
         cca_hook_count(row, CCA_COVERAGE_PASSED);
         cca_hook_leave();
     }
-    return context;
+    return release;
 }
 
 /* The last reference takes the context with it. */
-static int after_release(int device, const void *context, int result)
+static int after_release(int device, struct release release, int result)
 {
     if (result == CCA_CUDA_SUCCESS && cca_hook_enter_again()) {
-        if (!cca_context_primary_is_up(device)) {
+        if (cca_ending_has_ended(device, &release.life)) {
             forget_device(device);
-            cca_captures_context_gone(context);
+            cca_captures_context_gone(release.capturing);
         }
         cca_hook_leave();
     }
+    cca_ending_let_go(device);
+    cca_ending_over();
     return result;
 }
 
 int cuDevicePrimaryCtxRelease(int device)
 {
-    cca_context_end_begins();
-    const void *context = before_release(CCA_ROW_cuDevicePrimaryCtxRelease, device);
-    int result = after_release(device, context,
-                               CCA_FORWARD_DRIVER(cuDevicePrimaryCtxRelease, device));
-    cca_context_end_over();
-    return result;
+    struct release release = before_release(CCA_ROW_cuDevicePrimaryCtxRelease, device);
+    return after_release(device, release, CCA_FORWARD_DRIVER(cuDevicePrimaryCtxRelease, device));
 }
 
 int cuDevicePrimaryCtxRelease_v2(int device)
 {
-    cca_context_end_begins();
-    const void *context = before_release(CCA_ROW_cuDevicePrimaryCtxRelease_v2, device);
-    int result = after_release(device, context,
-                               CCA_FORWARD_DRIVER(cuDevicePrimaryCtxRelease_v2, device));
-    cca_context_end_over();
-    return result;
+    struct release release = before_release(CCA_ROW_cuDevicePrimaryCtxRelease_v2, device);
+    return after_release(device, release, CCA_FORWARD_DRIVER(cuDevicePrimaryCtxRelease_v2, device));
 }
 
 /* Contexts of the program's own: none of our memory lies in them. */

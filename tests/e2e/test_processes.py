@@ -78,6 +78,11 @@ class Resets(Case):
                 self.assertNotIn("simcuda: violation", run.stderr)
                 self.assertEqual(self.failures(trace) - native, set())
 
+    def test_a_context_comes_up_again_before_its_last_release_returns(self):
+        for way in ([], ["at once"]):
+            bare, _ = self.compare("successor", *way, timeout=30)
+            self.assertEqual(bare.stdout, "fine\n")
+
 
 if __name__ == "__main__":
     harness.main()

@@ -7,7 +7,7 @@
 
 #include "program.h"
 
-extern void (*cca_test_stream_destroyed)(void);
+extern void (*cca_test_done)(void);
 
 static sem_t destroyed, captures, freed;
 static cudaStream_t old;
@@ -45,7 +45,7 @@ int main(void)
     MUST(cudaStreamCreateWithFlags(&old, cudaStreamNonBlocking));
     MUST(cudaThreadExchangeStreamCaptureMode(&mode));
     pthread_create(&thread, NULL, capture, NULL);
-    cca_test_stream_destroyed = let_other_capture;
+    cca_test_done = let_other_capture;
     printf("destroy: %d\n", (int)cuStreamDestroy(old));
     printf("free: %d\n", (int)cudaFree(p));
     sem_post(&freed);

@@ -220,6 +220,12 @@ static CUresult fake_stream_get_ctx(CUstream stream, CUcontext *ctx)
     return note("cuStreamGetCtx");
 }
 
+static CUresult fake_ctx_get_id(CUcontext ctx, unsigned long long *id)
+{
+    *id = (unsigned long long)(uintptr_t)ctx;
+    return note("cuCtxGetId");
+}
+
 static CUresult fake_stream_get_id(CUstream stream, unsigned long long *id)
 {
     (void)stream;
