@@ -7,6 +7,7 @@
 #include "sim_api.h"
 
 #include <elf.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,7 +148,31 @@ CUresult sim_cuLinkDestroy(CUlinkState state)
     return CUDA_SUCCESS;
 }
 
-/* The data stays, for the same reason. */
+/* Images of files that modules look into. */
+struct kept {
+    struct kept *next;
+    char *data;
+};
+static _Atomic(struct kept *) kept_images;
+
+/* Keeps the data of a module that came from a file, or frees it when there is no module. */
+static CUresult keep(char *data, CUresult result)
+{
+    struct kept *kept = result == CUDA_SUCCESS ? malloc(sizeof(*kept)) : NULL;
+
+    if (kept == NULL) {
+        if (result != CUDA_SUCCESS) {
+            free(data);
+        }
+        return result;
+    }
+    kept->data = data;
+    kept->next = atomic_load(&kept_images);
+    while (!atomic_compare_exchange_weak(&kept_images, &kept->next, kept)) {
+    }
+    return result;
+}
+
 CUresult sim_cuModuleLoad(CUmodule *module, const char *fname)
 {
     size_t bytes;
@@ -158,7 +183,8 @@ CUresult sim_cuModuleLoad(CUmodule *module, const char *fname)
         return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_VALUE;
     }
     char *data = read_file(fname, &bytes);
-    return data == NULL ? CUDA_ERROR_FILE_NOT_FOUND : sim_cuModuleLoadData(module, data);
+    return data == NULL ? CUDA_ERROR_FILE_NOT_FOUND
+                        : keep(data, sim_cuModuleLoadData(module, data));
 }
 
 CUresult sim_cuLibraryLoadFromFile(CUlibrary *library, const char *fileName,
@@ -174,6 +200,7 @@ CUresult sim_cuLibraryLoadFromFile(CUlibrary *library, const char *fileName,
     char *data = read_file(fileName, &bytes);
     return data == NULL
                ? CUDA_ERROR_FILE_NOT_FOUND
-               : sim_cuLibraryLoadData(library, data, jitOptions, jitOptionsValues, numJitOptions,
-                                       libraryOptions, libraryOptionValues, numLibraryOptions);
+               : keep(data, sim_cuLibraryLoadData(library, data, jitOptions, jitOptionsValues,
+                                                  numJitOptions, libraryOptions,
+                                                  libraryOptionValues, numLibraryOptions));
 }
