@@ -38,7 +38,7 @@ static void other_threads_are_seen(void **state)
 }
 
 /* The child ends in the middle of a test, with what the frame of the tests holds. */
-const char *__asan_default_options(void);
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
     return "detect_leaks=0";
