@@ -18,6 +18,10 @@ WAYS = {'O0': ['-O0'], 'Og': ['-Og'], 'O2': ['-O2'], 'O2 tail': ['-O2', '-foptim
 HAS_DRIVER = any(os.path.exists(os.path.join(place, 'libcuda.so.1')) for place in
                  ('/usr/lib/x86_64-linux-gnu', '/usr/lib/aarch64-linux-gnu', '/usr/lib64', '/lib64'))
 
+# valgrind gives up at forms of DWARF 5 that newer compilers than itself write.
+UNREADABLE = 'Possibly corrupted debuginfo file'
+UNREADABLE_REASON = "valgrind cannot read this compiler's debug information"
+
 
 def build(output, *arguments):
     return subprocess.run([*CC, '-o', os.path.join(FOLDER, output), *arguments, '-ldl'],
@@ -58,10 +62,17 @@ class Chains(unittest.TestCase):
     def same(self, command, **more):
         first = shared_sanitizer(command[0])
         native = run(command, first, **more)
+        self.expect_readable(native[1])
         self.assertEqual(native[0], 0, native[1])
         self.assertIn('chains 21 21\n', native[1])
-        self.assertEqual(run(command, [*first, LIBRARY], **more), native)
+        hooked = run(command, [*first, LIBRARY], **more)
+        self.expect_readable(hooked[1])
+        self.assertEqual(hooked, native)
         return native[1]
+
+    def expect_readable(self, output):
+        if UNREADABLE in output:
+            self.skipTest(UNREADABLE_REASON)
 
     def program(self, way):
         program = build_chain(way.replace(' ', '-'), WAYS[way])
@@ -204,6 +215,8 @@ class Cost(unittest.TestCase):
         for calls in (0, self.CALLS):
             status, output = run([os.path.join(FOLDER, 'many'), str(calls)], preload,
                                  wrap=['valgrind', '--tool=callgrind', f'--callgrind-out-file={out}'])
+            if UNREADABLE in output:
+                self.skipTest(UNREADABLE_REASON)
             self.assertEqual(status, 0, output)
             counts.append(int(output.split('Collected :')[1].split()[0]))
         return (counts[1] - counts[0]) / self.CALLS
