@@ -44,8 +44,7 @@ static inline bool cca_allocator_is_serving(const struct cca_allocator *allocato
 }
 
 /* Says once when expandable segments are wanted and the device cannot have them. No lock held. */
-void cca_settings_say_unmappable(const struct cca_allocator *allocator,
-                                 const struct cca_device *device);
+void cca_settings_say_unmappable(bool wants_mapping, const struct cca_device *device);
 
 /* Every heap that is or was up, in lock order. */
 #define CCA_EACH_HEAP(heap, allocator)                                                         \

@@ -83,8 +83,9 @@ struct cca_heap *cca_allocator_attach(struct cca_allocator *allocator,
         cca_lock_drop(&heap->lock);
     }
     uint64_t up = atomic_load(&allocator->up_mask);
+    bool wants_mapping = allocator->settings.expandable_segments;
     cca_lock_drop(&allocator->lock);
-    cca_settings_say_unmappable(allocator, device);
+    cca_settings_say_unmappable(wants_mapping, device);
 
     if (!device->has_context_events && (up & (up - 1)) != 0 && cca_allocator_stop(allocator)) {
         cca_log(CCA_LOG_WARN,

@@ -29,11 +29,10 @@ void cca_heap_set_expands(struct cca_heap *heap)
                     heap->device.map_granularity != 0;
 }
 
-void cca_settings_say_unmappable(const struct cca_allocator *allocator,
-                                 const struct cca_device *device)
+void cca_settings_say_unmappable(bool wants_mapping, const struct cca_device *device)
 {
     static int said;
-    if (allocator->settings.expandable_segments && device->map_granularity == 0) {
+    if (wants_mapping && device->map_granularity == 0) {
         cca_log_once(&said, CCA_LOG_WARN,
                      "expandable segments need a driver and a device that can map memory; ordinary "
                      "segments serve instead");
@@ -139,7 +138,7 @@ int cca_allocator_set_conf(struct cca_allocator *allocator, const char *text,
     cca_lock_drop(&allocator->lock);
     CCA_EACH_HEAP (heap, allocator) {
         if (rc == 0 && atomic_load(&heap->context) != 0) {
-            cca_settings_say_unmappable(allocator, &heap->device);
+            cca_settings_say_unmappable(next.expandable_segments, &heap->device);
         }
     }
     return rc;

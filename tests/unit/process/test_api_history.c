@@ -165,7 +165,10 @@ CCA_NOINLINE static void trace_back(void)
     struct frames frames = {0};
     int count = cca_allocation_traceback((void *)(uintptr_t)block, take_frame, &frames);
 
-    CHECK(count == frames.count && count > 2 && frames.has_caller);
+    CHECK(count == frames.count);
+#ifndef __SANITIZE_THREAD__ /* its frames stop the unwinder */
+    CHECK(count > 2 && frames.has_caller);
+#endif
     CHECK(cca_allocation_traceback((void *)8, take_frame, &frames) == -ENOENT);
     CHECK(cca_allocation_traceback((void *)(uintptr_t)block, NULL, NULL) == -EINVAL);
 }
