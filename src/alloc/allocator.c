@@ -5,10 +5,12 @@
 
 #include "alloc/allocator_internal.h"
 #include "alloc/capture.h"
+#include "alloc/collect.h"
 #include "alloc/device_call.h"
 #include "alloc/fence.h"
 #include "alloc/ladder.h"
 #include "alloc/private_pool.h"
+#include "alloc/release.h"
 #include "alloc/stream_use.h"
 #include "alloc/verify.h"
 #include "base/clock.h"
@@ -250,7 +252,7 @@ static void free_in_order(struct cca_heap *heap, struct cca_block *block, cca_ke
     }
     if (!cca_stream_use_defer(heap, block, uses, key)) {
         cca_heap_complete_free(heap, block, key, cca_clock_ns());
-        cca_ladder_hold_cache_limit(heap);
+        cca_collect_over_limit(heap);
     }
 }
 
@@ -276,11 +278,11 @@ static void free_locked(struct cca_allocator *allocator, struct cca_heap *heap,
     }
     if (is_stopped) {
         if (may_wait) {
-            cca_ladder_release_ready(heap);
+            cca_release_ready(heap);
         }
         return;
     }
-    cca_ladder_hold_cache_limit(heap);
+    cca_collect_over_limit(heap);
     if (heap->pending_bytes > heap->pending_max_bytes) {
         cca_fence_hold_cap(heap);
     }

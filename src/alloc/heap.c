@@ -86,6 +86,12 @@ void cca_heap_report(struct cca_heap *heap, const struct cca_event *event)
     }
 }
 
+void cca_heap_report_plain(struct cca_heap *heap, enum cca_event_kind kind)
+{
+    struct cca_event event = cca_heap_event(kind, NULL, cca_clock_ns());
+    cca_heap_report(heap, &event);
+}
+
 static size_t largest_of(const struct cca_block_pool pools[2])
 {
     size_t largest = 0;

@@ -108,6 +108,7 @@ void cca_heap_fini(struct cca_heap *heap);
 struct cca_event cca_heap_event(enum cca_event_kind kind, const struct cca_request *request,
                                 uint64_t now_ns);
 void cca_heap_report(struct cca_heap *heap, const struct cca_event *event);
+void cca_heap_report_plain(struct cca_heap *heap, enum cca_event_kind kind);
 
 /* Whether new memory is mapped, after settings or device have changed. */
 void cca_heap_set_expands(struct cca_heap *heap);

@@ -7,9 +7,10 @@
 
 #include "alloc/allocator_internal.h"
 #include "alloc/capture.h"
+#include "alloc/collect.h"
 #include "alloc/device_call.h"
 #include "alloc/fence.h"
-#include "alloc/ladder.h"
+#include "alloc/release.h"
 #include "alloc/stream_use.h"
 #include "alloc/verify.h"
 
@@ -118,9 +119,9 @@ void cca_allocator_synchronized(struct cca_allocator *allocator, struct cca_heap
     }
     bool is_idle = key == CCA_KEY_READY && heap->generation == generation;
     if (is_idle && !cca_allocator_is_serving(allocator)) {
-        cca_ladder_release_ready(heap);
+        cca_release_ready(heap);
     } else if (heap->generation == generation) {
-        cca_ladder_hold_cache_limit(heap);
+        cca_collect_over_limit(heap);
     }
     cca_verify_if_wanted(heap);
     cca_lock_drop(&heap->lock);
@@ -140,7 +141,7 @@ void cca_allocator_make_room(struct cca_allocator *allocator, struct cca_heap *h
     }
     cca_lock_take(&heap->lock);
     if (heap->state == CCA_HEAP_UP) {
-        cca_ladder_release(heap, allocator->config->oom_wait_ms);
+        cca_release_waiting(heap, allocator->config->oom_wait_ms);
     }
     cca_verify_if_wanted(heap);
     cca_lock_drop(&heap->lock);
@@ -152,7 +153,7 @@ void cca_allocator_poll(struct cca_allocator *allocator, struct cca_heap *heap)
     cca_lock_take(&heap->lock);
     cca_fence_poll(heap, CCA_FENCE_ALL);
     cca_stream_use_poll(heap);
-    cca_ladder_hold_cache_limit(heap);
+    cca_collect_over_limit(heap);
     cca_verify_if_wanted(heap);
     cca_lock_drop(&heap->lock);
 }
@@ -239,7 +240,7 @@ size_t cca_allocator_release_idle(struct cca_allocator *allocator, struct cca_he
     size_t bytes = 0;
     cca_lock_take(&heap->lock);
     if (heap->state == CCA_HEAP_UP) {
-        bytes = cca_ladder_release(heap, allocator->config->oom_wait_ms);
+        bytes = cca_release_waiting(heap, allocator->config->oom_wait_ms);
     }
     cca_verify_if_wanted(heap);
     cca_lock_drop(&heap->lock);
@@ -251,7 +252,7 @@ void cca_allocator_empty_cache(struct cca_allocator *allocator)
     CCA_EACH_HEAP (heap, allocator) {
         cca_lock_take(&heap->lock);
         if (heap->state == CCA_HEAP_UP) {
-            cca_ladder_release(heap, allocator->config->oom_wait_ms);
+            cca_release_waiting(heap, allocator->config->oom_wait_ms);
         }
         cca_verify_if_wanted(heap);
         cca_lock_drop(&heap->lock);

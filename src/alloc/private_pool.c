@@ -5,7 +5,7 @@
 
 #include "alloc/allocator_internal.h"
 #include "alloc/capture.h"
-#include "alloc/ladder.h"
+#include "alloc/release.h"
 #include "alloc/stream_use.h"
 #include "alloc/verify.h"
 #include "base/check.h"
@@ -231,7 +231,7 @@ void cca_allocator_pool_empty(struct cca_allocator *allocator, struct cca_heap *
     cca_lock_take(&heap->lock);
     struct cca_private_pool *pool = cca_private_pool_find(heap, id);
     if (pool != NULL && heap->state == CCA_HEAP_UP) {
-        cca_ladder_release_pool(heap, pool, wait_ms);
+        cca_release_pool(heap, pool, wait_ms);
     }
     cca_verify_if_wanted(heap);
     cca_lock_drop(&heap->lock);

@@ -4,9 +4,8 @@
 #include <string.h>
 
 #include "alloc/allocator_internal.h"
-#include "base/clock.h"
-#include "alloc/ladder.h"
 #include "alloc/verify.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "config/conf.h"
 

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+#include "alloc/collect.h"
+
+#include "alloc/allocator_internal.h"
+#include "alloc/expandable.h"
+#include "alloc/private_pool.h"
+#include "alloc/release.h"
+#include "base/clock.h"
+
+/* Whether nothing that is not over can use the block any more. */
+static bool is_usable_by_all(const struct cca_heap *heap, const struct cca_block *block)
+{
+    return block->key == CCA_KEY_READY || !heap->rekeys;
+}
+
+/* Whether the block may go back to the driver unwaited: what streams hold may still be in use, but
+ * for a core driven in stream order, where the driver's own free waits. */
+static bool may_release(const struct cca_heap *heap, const struct cca_block *block)
+{
+    return cca_block_is_whole(block) && is_usable_by_all(heap, block);
+}
+
+/* The block of the pool with most to give back, or NULL. */
+static struct cca_block *largest_idle(struct cca_heap *heap, struct cca_block_pool *pool)
+{
+    struct cca_block *largest = NULL;
+    size_t most = 0;
+    for (struct cca_block *block = cca_block_pool_first(pool); block != NULL;
+         block = cca_block_pool_next(block)) {
+        size_t bytes = is_usable_by_all(heap, block) ? cca_block_releasable_bytes(block) : 0;
+        largest = bytes > most ? block : largest;
+        most = bytes > most ? bytes : most;
+    }
+    return largest;
+}
+
+static size_t idle_bytes(const struct cca_heap *heap)
+{
+    return heap->pools[0].whole_bytes + heap->pools[1].whole_bytes;
+}
+
+void cca_collect_over_limit(struct cca_heap *heap)
+{
+    size_t limit = heap->allocator->settings.cache_limit;
+    struct cca_detached detached;
+    cca_heap_detached_init(&detached);
+    if (!cca_release_is_allowed(heap) || idle_bytes(heap) <= limit || !cca_release_is_idle(heap)) {
+        return;
+    }
+    for (size_t idle = 0; (idle = idle_bytes(heap)) > limit;) {
+        struct cca_block *block = largest_idle(heap, &heap->pools[0]);
+        block = block != NULL ? block : largest_idle(heap, &heap->pools[1]);
+        if (block == NULL) {
+            break;
+        }
+        uint64_t now_ns = cca_clock_ns();
+        if (cca_block_is_whole(block)) {
+            cca_heap_detach_segment(heap, block->segment, now_ns, &detached);
+        } else if (!cca_expandable_detach(heap, block, idle - limit, now_ns, &detached.pages)) {
+            break;
+        }
+    }
+    cca_release_detached(heap, &detached);
+}
+
+/* Releases the candidates of at least average age; their number and the sum of their ages are kept
+ * up to date. False when there was none. */
+static bool collect_old(struct cca_heap *heap, double *ages, size_t *count,
+                        struct cca_detached *out)
+{
+    struct cca_block_pool *pool = &heap->pools[0];
+    double average = *ages / (double)*count;
+    struct cca_block *block = cca_block_pool_first(pool);
+    bool has_released = false;
+    while (block != NULL) {
+        struct cca_block *next = cca_block_pool_next(block);
+        double age = cca_block_pool_age(pool, block);
+        if (may_release(heap, block) && age >= average) {
+            *ages -= age;
+            --*count;
+            has_released = true;
+            cca_heap_detach_segment(heap, block->segment, cca_clock_ns(), out);
+        }
+        block = next;
+    }
+    return has_released;
+}
+
+void cca_collect_old(struct cca_heap *heap)
+{
+    double threshold = heap->allocator->policy.gc_threshold, ages = 0;
+    struct cca_block_pool *pool = &heap->pools[0];
+    struct cca_detached detached;
+    size_t count = 0;
+    cca_heap_detached_init(&detached);
+    if (heap->limit_bytes == CCA_NO_LIMIT || !(threshold > 0) || !cca_release_is_allowed(heap)) {
+        return;
+    }
+    size_t wanted = (size_t)(threshold * (double)heap->limit_bytes);
+    if (heap->reserved_bytes <= wanted || !cca_release_is_idle(heap)) {
+        return;
+    }
+    for (struct cca_block *block = cca_block_pool_first(pool); block != NULL;
+         block = cca_block_pool_next(block)) {
+        count += may_release(heap, block);
+        ages += may_release(heap, block) ? cca_block_pool_age(pool, block) : 0;
+    }
+    while (heap->reserved_bytes > wanted && count > 0 &&
+           collect_old(heap, &ages, &count, &detached)) {
+    }
+    cca_release_detached(heap, &detached);
+}
+
+bool cca_collect_oversize(struct cca_heap *heap, const struct cca_request *request, size_t rounded)
+{
+    const struct cca_policy *policy = &heap->allocator->policy;
+    if (policy->max_split_size == CCA_NO_LIMIT || !cca_release_is_allowed(heap) ||
+        !cca_release_is_idle(heap)) {
+        return false;
+    }
+    size_t wanted = rounded > policy->max_split_size ? rounded : policy->max_split_size, found = 0;
+    struct cca_block_pool *pool = cca_heap_pool(heap, request->pool, cca_policy_is_small(rounded));
+    /* Memory in a stream's order may still be in use; only what is READY may go back unwaited. */
+    cca_key key = heap->rekeys ? CCA_KEY_READY : request->key;
+    struct cca_detached detached;
+    cca_heap_detached_init(&detached);
+    struct cca_block *block = cca_block_pool_lower_bound(pool, key, wanted);
+    while (block != NULL && cca_segment_is_expandable(block->segment)) {
+        block = cca_block_pool_next_of_key(block);
+    }
+    if (block != NULL && !cca_block_is_split(block)) {
+        found = block->bytes;
+        cca_heap_detach_segment(heap, block->segment, cca_clock_ns(), &detached);
+    }
+    block = found < wanted ? cca_block_pool_largest(pool, key) : NULL;
+    while (block != NULL && found < wanted && block->bytes >= policy->max_split_size) {
+        struct cca_block *smaller = cca_block_pool_previous_of_key(block);
+        if (cca_block_is_whole(block)) {
+            found += block->bytes;
+            cca_heap_detach_segment(heap, block->segment, cca_clock_ns(), &detached);
+        }
+        block = smaller;
+    }
+    cca_release_detached(heap, &detached);
+    return found >= wanted;
+}

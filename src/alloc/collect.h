@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* Idle memory that goes back to the driver before it must: what is above the cache limit, what has
+ * not been used for long, and oversize blocks in favour of other requests. None of these waits for
+ * fences. Called with the heap lock held, which is dropped for the device calls. */
+#ifndef CCA_ALLOC_COLLECT_H
+#define CCA_ALLOC_COLLECT_H
+
+#include "alloc/heap.h"
+
+/* Gives idle segments back while there are more of them than CCA_CACHE_LIMIT allows, the largest
+ * first. */
+void cca_collect_over_limit(struct cca_heap *heap);
+
+/* Collects idle large segments, the oldest first, while more than the threshold's part of the limit
+ * is held. */
+void cca_collect_old(struct cca_heap *heap);
+
+/* Without an oversize rule there is nothing to gain here. With one: the smallest oversize block
+ * that is big enough goes back, else the largest ones until their sum is. True when enough did. */
+bool cca_collect_oversize(struct cca_heap *heap, const struct cca_request *request, size_t rounded);
+
+#endif

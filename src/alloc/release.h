@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* Cached memory goes back to the driver. Called with the heap lock held, which is dropped for the
+ * device calls; the heap may have been dropped meanwhile. */
+#ifndef CCA_ALLOC_RELEASE_H
+#define CCA_ALLOC_RELEASE_H
+
+#include "alloc/fence.h"
+#include "alloc/heap.h"
+
+/* Gives wholly free segments back: those that are READY, and after waiting at most `wait_ms` for
+ * fences also the others. Returns the bytes given back. */
+size_t cca_release_waiting(struct cca_heap *heap, uint64_t wait_ms);
+
+/* The same for one private pool that nobody retains. The pool may be gone afterwards. */
+struct cca_private_pool;
+size_t cca_release_pool(struct cca_heap *heap, struct cca_private_pool *pool, uint64_t wait_ms);
+
+/* Only those that are READY now; never waits for fences. */
+size_t cca_release_ready(struct cca_heap *heap);
+
+/* Nothing goes back to the driver while a capture is open. */
+bool cca_release_is_allowed(const struct cca_heap *heap);
+
+/* Whether a free by the driver would return at once: the device is seen to be done with everything
+ * submitted before. A core in stream order leaves the waiting to the driver; where the driver has
+ * no context events nothing can be seen, and READY memory goes back as natively, with its wait. */
+bool cca_release_is_idle(struct cca_heap *heap);
+
+/* Frees the memory of detached segments. The driver's free may wait for the whole device: call it
+ * where the program's own call would wait, or when the device is seen to be idle. */
+size_t cca_release_detached(struct cca_heap *heap, struct cca_detached *detached);
+
+/* Gives back what a proof allows; `only`: of this private pool, NULL: of all. Without a proof
+ * nothing goes back, for the driver's free might wait without end; but see cca_release_is_idle
+ * about drivers that can prove nothing. A core driven in stream order gives back all that is free,
+ * as the driver's own free waits. */
+size_t cca_release_proven(struct cca_heap *heap, struct cca_private_pool *only,
+                          const struct cca_proof *proof);
+
+/* A look at everything that freed memory waits for. */
+void cca_release_poll(struct cca_heap *heap);
+
+#endif
