@@ -3,6 +3,7 @@
 
 #include "alloc/allocator_internal.h"
 #include "alloc/device_call.h"
+#include "alloc/expandable_parts.h"
 #include "alloc/heap_parts.h"
 #include "base/check.h"
 #include "base/clock.h"
@@ -35,11 +36,6 @@ static int compare(const struct cca_tree_node *a, const struct cca_tree_node *b)
 void cca_expandable_init(struct cca_heap *heap)
 {
     cca_tree_init(&heap->unmapped, compare);
-}
-
-static size_t round_up(size_t bytes, size_t unit)
-{
-    return (bytes + unit - 1) / unit * unit;
 }
 
 /* The group of segments that the request may grow. */
@@ -89,8 +85,7 @@ static struct cca_block *find_room(struct cca_heap *heap, const struct cca_reque
     return NULL;
 }
 
-/* A block without memory joins its like and can be found. */
-static void put_unmapped(struct cca_heap *heap, struct cca_block *block)
+void cca_expandable_put_unmapped(struct cca_heap *heap, struct cca_block *block)
 {
     struct cca_block *lower = block->prev, *upper = block->next;
     if (upper != NULL && upper->state == CCA_BLOCK_UNMAPPED) {
@@ -107,8 +102,7 @@ static void put_unmapped(struct cca_heap *heap, struct cca_block *block)
     cca_tree_insert(&heap->unmapped, &block->node);
 }
 
-/* A segment without any memory goes; drops the lock to give the addresses back. */
-static void remove_if_empty(struct cca_heap *heap, struct cca_segment *segment)
+void cca_expandable_remove_if_empty(struct cca_heap *heap, struct cca_segment *segment)
 {
     struct cca_block *block = segment->first;
     if (block->state != CCA_BLOCK_UNMAPPED || cca_block_is_split(block)) {
@@ -137,7 +131,7 @@ static void remove_if_empty(struct cca_heap *heap, struct cca_segment *segment)
 static size_t page_bytes(const struct cca_heap *heap, bool is_small)
 {
     size_t bytes = is_small ? CCA_SMALL_SEGMENT : heap->allocator->policy.large_segment;
-    return round_up(bytes, heap->device.map_granularity);
+    return cca_round_up(bytes, heap->device.map_granularity);
 }
 
 /* A reservation becomes a segment of the group with one UNMAPPED block. */
@@ -159,7 +153,7 @@ static void add_segment(struct cca_heap *heap, struct cca_segment *segment,
     heap->expandables++;
     cca_list_push_back(&heap->segments, &segment->link);
     cca_segment_map_insert(&heap->allocator->segments, segment);
-    put_unmapped(heap, block);
+    cca_expandable_put_unmapped(heap, block);
 }
 
 /* Addresses for an eighth more than the device's memory, so that holes do not matter much. */
@@ -168,7 +162,7 @@ static struct cca_status reserve(struct cca_heap *heap, const struct cca_request
 {
     struct cca_segment group = group_of(heap, request, rounded);
     size_t page = page_bytes(heap, group.is_small);
-    size_t bytes = round_up(heap->device_bytes / 8 * 9, page);
+    size_t bytes = cca_round_up(heap->device_bytes / 8 * 9, page);
     if (rounded > bytes) {
         return (struct cca_status){heap->device_bytes == 0 ? CCA_UNSUPPORTED : CCA_NO_MEMORY, 0};
     }
@@ -217,12 +211,12 @@ static bool claim_from(struct cca_heap *heap, struct cca_block *block, size_t ro
             cca_block_pool_remove(cca_segment_pool(heap, block->segment), block);
             block->state = CCA_BLOCK_CLAIMED;
         } else {
-            size_t needed = round_up(rounded - bytes, page);
+            size_t needed = cca_round_up(rounded - bytes, page);
             cca_tree_erase(&heap->unmapped, &block->node);
             block->state = CCA_BLOCK_MOVING; /* so that the rest does not join it again */
             if (needed < block->bytes) {
                 cca_block_split(block, rest, needed);
-                put_unmapped(heap, rest);
+                cca_expandable_put_unmapped(heap, rest);
                 rest = NULL;
             }
             block->freed_seq = 0;
@@ -252,12 +246,12 @@ static void give_up_claim(struct cca_heap *heap, struct claim *claim)
         struct cca_block *block = CCA_LIST_ENTRY(link, struct cca_block, wait);
         cca_list_remove(link);
         if (block->state == CCA_BLOCK_MOVING) {
-            put_unmapped(heap, block);
+            cca_expandable_put_unmapped(heap, block);
         } else {
             (void)cca_heap_join(heap, block, false);
         }
     }
-    remove_if_empty(heap, claim->segment);
+    cca_expandable_remove_if_empty(heap, claim->segment);
 }
 
 /* Everything claimed has memory now: one free block, of the key of its used parts. */
@@ -293,61 +287,6 @@ static struct cca_status call_map(struct cca_heap *heap, uint64_t addr, size_t p
     return status;
 }
 
-/* Lets the devices of `changed` use the pages, or no longer, as `peers` says. */
-static void set_access(struct cca_heap *heap, uint64_t addr, size_t page, size_t pages,
-                       uint64_t changed, uint64_t peers)
-{
-    int depth = cca_heap_step_out(heap);
-    if (cca_device_call_begin(heap)) {
-        for (uint64_t todo = changed; todo != 0; todo &= todo - 1) {
-            int accessor = __builtin_ctzll(todo);
-            (void)heap->device.ops->allow_access(heap->device.self, addr, page, pages, accessor,
-                                                 (peers >> accessor & 1) != 0);
-        }
-        cca_device_call_end(heap);
-    }
-    cca_heap_step_in(heap, depth);
-}
-
-/* The lowest mapped block above `addr`, of any expandable segment, or NULL. */
-static struct cca_block *mapped_above(struct cca_heap *heap, uint64_t addr)
-{
-    struct cca_block *lowest = NULL;
-    CCA_LIST_EACH (link, &heap->segments) {
-        struct cca_segment *segment = CCA_LIST_ENTRY(link, struct cca_segment, link);
-        struct cca_block *block = cca_segment_is_expandable(segment) ? segment->first : NULL;
-        while (block != NULL &&
-               (!cca_block_is_mapped(block) || block->addr + block->bytes <= addr)) {
-            block = block->next;
-        }
-        if (block != NULL && (lowest == NULL || block->addr < lowest->addr)) {
-            lowest = block;
-        }
-    }
-    return lowest;
-}
-
-void cca_expandable_set_peer(struct cca_heap *heap, int accessor, bool is_allowed)
-{
-    uint64_t bit = 1ull << accessor, generation = heap->generation, addr = 0;
-    heap->peers = is_allowed ? heap->peers | bit : heap->peers & ~bit;
-    while (heap->generation == generation) {
-        struct cca_block *block = mapped_above(heap, addr);
-        if (block == NULL) {
-            break;
-        }
-        /* Page by page, as what is mapped may change meanwhile. */
-        struct cca_segment *segment = block->segment;
-        size_t page = segment->page_bytes,
-               end = (size_t)(block->addr + block->bytes - segment->addr);
-        size_t begin = addr > block->addr ? (size_t)(addr - segment->addr)
-                                          : (size_t)(block->addr - segment->addr) / page * page;
-        addr = segment->addr + round_up(end, page);
-        set_access(heap, segment->addr + begin, page, (round_up(end, page) - begin) / page, bit,
-                   heap->peers);
-    }
-}
-
 static void report_map(struct cca_heap *heap, const struct cca_block *block,
                        const struct cca_request *request, uint64_t took_ns, bool is_contended)
 {
@@ -376,7 +315,7 @@ static struct cca_status map_block(struct cca_heap *heap, struct cca_block *bloc
     while (status.kind == CCA_OK && heap->generation == generation && heap->peers != peers) {
         uint64_t changed = heap->peers ^ peers;
         peers = heap->peers;
-        set_access(heap, block->addr, page, bytes / page, changed, peers);
+        cca_expandable_set_access(heap, block->addr, page, bytes / page, changed, peers);
     }
     heap->in_flight--;
     if (heap->generation == generation && status.kind == CCA_OK) {
@@ -435,7 +374,7 @@ struct cca_status cca_expandable_grow(struct cca_heap *heap, const struct cca_re
         CCA_ASSERT(start != NULL);
     }
     if (!claim_from(heap, start, rounded, &claim)) {
-        remove_if_empty(heap, start->segment);
+        cca_expandable_remove_if_empty(heap, start->segment);
         return (struct cca_status){CCA_NO_MEMORY, 0};
     }
     struct cca_status status = map_claim(heap, &claim, request);
@@ -452,149 +391,4 @@ struct cca_status cca_expandable_grow(struct cca_heap *heap, const struct cca_re
     struct cca_block *block = fulfil(heap, &claim);
     *block_out = cca_heap_take_block(heap, block, request, rounded, cca_clock_ns());
     return status;
-}
-
-/* Cuts [first, last) out of a FREE block that is in no pool; what is left around it is free. */
-static struct cca_block *cut_out(struct cca_heap *heap, struct cca_block *block, uint64_t first,
-                                 uint64_t last, struct cca_block *records[2])
-{
-    struct cca_block_pool *pool = cca_segment_pool(heap, block->segment);
-    if (last < block->addr + block->bytes) {
-        struct cca_block *rest = records[1];
-        records[1] = NULL;
-        cca_block_split(block, rest, (size_t)(last - block->addr));
-        rest->key = block->key;
-        rest->freed_seq = block->freed_seq;
-        cca_block_pool_insert(pool, rest);
-    }
-    if (first > block->addr) {
-        struct cca_block *pages = records[0];
-        records[0] = NULL;
-        cca_block_split(block, pages, (size_t)(first - block->addr));
-        cca_block_pool_insert(pool, block);
-        return pages;
-    }
-    return block;
-}
-
-bool cca_expandable_detach(struct cca_heap *heap, struct cca_block *block, size_t most_bytes,
-                           uint64_t now_ns, struct cca_list *out)
-{
-    struct cca_segment *segment = block->segment;
-    size_t page = segment->page_bytes, bytes = cca_block_releasable_bytes(block);
-    if (bytes == 0) {
-        return false;
-    }
-    struct cca_block *records[2] = {cca_pool_take(&heap->block_records),
-                                    cca_pool_take(&heap->block_records)};
-    if (records[0] != NULL && records[1] != NULL) {
-        size_t end = (size_t)(block->addr + block->bytes - segment->addr) / page * page;
-        if (most_bytes < bytes) {
-            bytes = round_up(most_bytes, page);
-        }
-        cca_block_pool_remove(cca_segment_pool(heap, segment), block);
-        block = cut_out(heap, block, segment->addr + end - bytes, segment->addr + end, records);
-        block->state = CCA_BLOCK_MOVING;
-        cca_list_push_back(out, &block->wait);
-        segment->mapped_bytes -= bytes;
-        heap->reserved_bytes -= bytes;
-        heap->releases_in_flight++;
-        cca_heap_report_range(heap, CCA_EVENT_SEGMENT_UNMAP, segment, block->addr, bytes, now_ns);
-    } else {
-        bytes = 0;
-    }
-    cca_pool_give(&heap->block_records, records[0]);
-    cca_pool_give(&heap->block_records, records[1]);
-    return bytes != 0;
-}
-
-/* Unlike the driver's free, unmapping waits for nothing; a core driven in stream order relies on
- * the wait. */
-static struct cca_status call_unmap(struct cca_heap *heap, uint64_t addr, size_t page, size_t pages,
-                                    bool waits, uint64_t generation)
-{
-    struct cca_status status = cca_status_ok();
-    int depth = cca_heap_step_out(heap);
-    if (cca_device_call_begin(heap)) {
-        if (atomic_load(&heap->generation) == generation) {
-            if (waits) {
-                (void)heap->device.ops->synchronize(heap->device.self);
-            }
-            status = heap->device.ops->unmap(heap->device.self, addr, page, pages);
-        }
-        cca_device_call_end(heap);
-    }
-    cca_heap_step_in(heap, depth);
-    return status;
-}
-
-size_t cca_expandable_unmap(struct cca_heap *heap, struct cca_list *detached)
-{
-    uint64_t generation = heap->generation;
-    size_t total = 0;
-    while (!cca_list_is_empty(detached)) {
-        struct cca_block *block = CCA_LIST_ENTRY(detached->next, struct cca_block, wait);
-        struct cca_segment *segment = block->segment;
-        uint64_t began_ns = cca_clock_ns();
-        struct cca_status status = cca_status_ok();
-        if (heap->generation == generation) {
-            size_t page = segment->page_bytes;
-            status = call_unmap(heap, block->addr, page, block->bytes / page, !heap->rekeys,
-                                generation);
-        }
-        heap->releases_in_flight--;
-        cca_list_remove(&block->wait);
-        total += block->bytes;
-        if (heap->generation != generation) {
-            cca_pool_give(&heap->block_records, block);
-            continue;
-        }
-        cca_heap_report_released(heap, segment, cca_clock_ns() - began_ns);
-        if (status.kind == CCA_FATAL) {
-            heap->state = CCA_HEAP_DEAD;
-        } else if (status.kind == CCA_OK) {
-            put_unmapped(heap, block);
-            remove_if_empty(heap, segment);
-        } /* else it stays out of the books, and the addresses unused */
-    }
-    return total;
-}
-
-bool cca_expandable_drop_block(struct cca_heap *heap, struct cca_block *block)
-{
-    if (block->state == CCA_BLOCK_UNMAPPED) {
-        cca_tree_erase(&heap->unmapped, &block->node);
-        return true;
-    }
-    block->segment = NULL;
-    return false;
-}
-
-/* Pages from the block on that have memory, or may have: up to the next UNMAPPED one. */
-static struct cca_block *abandon_run(struct cca_heap *heap, struct cca_block *block)
-{
-    const struct cca_device *device = &heap->device;
-    const struct cca_segment *segment = block->segment;
-    uint64_t begin = block->addr, end = begin;
-    for (; block != NULL && block->state != CCA_BLOCK_UNMAPPED; block = block->next) {
-        end = block->addr + block->bytes;
-    }
-    (void)device->ops->unmap(device->self, begin, segment->page_bytes,
-                             (size_t)(end - begin) / segment->page_bytes);
-    return block;
-}
-
-void cca_expandable_abandon(struct cca_heap *heap)
-{
-    CCA_LIST_EACH (link, &heap->segments) {
-        struct cca_segment *segment = CCA_LIST_ENTRY(link, struct cca_segment, link);
-        struct cca_block *block = cca_segment_is_expandable(segment) ? segment->first : NULL;
-        if (block == NULL) {
-            continue;
-        }
-        while (block != NULL) {
-            block = block->state == CCA_BLOCK_UNMAPPED ? block->next : abandon_run(heap, block);
-        }
-        (void)heap->device.ops->address_free(heap->device.self, segment->addr, segment->bytes);
-    }
 }
