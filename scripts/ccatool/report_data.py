@@ -22,22 +22,28 @@ MOST_MARKS = 5000
 
 
 class Columns:
-    """Numbers for the page in one block of bytes; each column is named by place, count and type."""
+    """Numbers for the page in one block of bytes; each column is named by place, count and type,
+    the smallest type that holds it."""
 
-    CODES = {'f64': 'd', 'u32': 'I', 'i32': 'i'}
+    # Name, code of the array module, least and largest value.
+    TYPES = (('u8', 'B', 0, 2 ** 8 - 1), ('u16', 'H', 0, 2 ** 16 - 1), ('u32', 'I', 0, 2 ** 32 - 1),
+             ('i32', 'i', -2 ** 31, 2 ** 31 - 1))
 
     def __init__(self):
         self.data = bytearray()
 
-    def add(self, code, values):
-        column = array(self.CODES[code], values)
+    def add(self, values):
+        low, high = min(values, default=0), max(values, default=0)
+        name, code = next(((name, code) for name, code, least, most in self.TYPES
+                           if least <= low and high <= most), ('f64', 'd'))
+        column = array(code, values)
         if sys.byteorder == 'big':
             column.byteswap()
         while len(self.data) % 8:
             self.data.append(0)
         place = len(self.data)
         self.data += column.tobytes()
-        return {'type': code, 'at': place, 'count': len(column)}
+        return {'type': name, 'at': place, 'count': len(column)}
 
 
 def page_data(snapshot):
@@ -103,34 +109,41 @@ def device_head(snapshot, device, columns):
     history = snapshot.history(device)
     lives = history.lives
     kept_lives, kept, left_out = kept_parts(history)
+    # The page shows blocks by address, whatever the moment.
+    kept_lives = sorted(kept_lives, key=lives.address.__getitem__)
     # Old event index -> place among the kept ones. -1 stays, and the end becomes the new end.
     place = {index: number for number, index in enumerate(kept)}
     place[events.BEFORE], place[history.end] = events.BEFORE, len(kept)
 
-    def column(values):
-        return columns.add('i32', [place[values[life]] for life in kept_lives])
+    def of_events(values, base=0):
+        return columns.add([values[index] - base for index in kept])
 
-    def lives_column(code, values):
-        return columns.add(code, [values[life] for life in kept_lives])
+    def of_lives(values):
+        return columns.add([values[life] for life in kept_lives])
+
+    def places_of_lives(values):
+        return columns.add([place[values[life]] for life in kept_lives])
+
+    def level(first, values):
+        # One place more than there are events: the first is before all of them.
+        return columns.add([first] + [values[index] for index in kept])
 
     segments = history.segment_lives
     return {
         'device': device, 'events': history.end, 'kept': len(kept), 'left_out': left_out,
-        'first': [history.first_live, history.first_pending, history.first_reserved],
         'peak': place[history.peak], 'peak_is_lost': history.peak_is_lost,
-        'time': columns.add('f64', [history.times[index] for index in kept]),
-        'kind': columns.add('u32', [history.kinds[index] for index in kept]),
-        'size': columns.add('f64', [history.sizes[index] for index in kept]),
-        'stack': columns.add('u32', [snapshot.stacks.of(history.trace[index]) for index in kept]),
-        'live': columns.add('f64', [history.live[index] for index in kept]),
-        'pending': columns.add('f64', [history.pending[index] for index in kept]),
-        'reserved': columns.add('f64', [history.reserved[index] for index in kept]),
+        'first_us': history.times[kept[0]] if kept else 0,
+        'time': of_events(history.times, history.times[kept[0]] if kept else 0),
+        'kind': of_events(history.kinds), 'size': of_events(history.sizes),
+        'stack': columns.add([snapshot.stacks.of(history.trace[index]) for index in kept]),
+        'live': level(history.first_live, history.live),
+        'pending': level(history.first_pending, history.pending),
+        'reserved': level(history.first_reserved, history.reserved),
         'blocks': {
-            'birth': column(lives.birth), 'request': column(lives.request),
-            'death': column(lives.death), 'address': lives_column('f64', lives.address),
-            'size': lives_column('f64', lives.size),
-            'requested': lives_column('f64', lives.requested),
-            'stack': lives_column('u32', lives.stack),
+            'birth': places_of_lives(lives.birth), 'request': places_of_lives(lives.request),
+            'death': places_of_lives(lives.death), 'address': of_lives(lives.address),
+            'size': of_lives(lives.size), 'requested': of_lives(lives.requested),
+            'stack': of_lives(lives.stack),
         },
         'segments': [[place[life.birth], place[life.death], life.address, life.size, life.stream,
                       life.expandable, list(life.pool), life.stack] for life in segments],
@@ -147,7 +160,7 @@ def kept_parts(history):
     if history.end <= MOST_EVENTS:
         return range(len(lives)), range(history.end), None
     order = sorted(range(len(lives)), key=lambda life: (-lives.size[life], life))
-    kept_lives = sorted(order[:KEPT_LIVES])
+    kept_lives = order[:KEPT_LIVES]
     kept = set(extremes(history))
     for life in kept_lives:
         kept.update((lives.birth[life], lives.request[life], lives.death[life]))

@@ -19,8 +19,8 @@ blocks are kept one by one; the page says what was left out.'''
 TAKES_COMMAND = False
 VALUE_OPTIONS = ()
 
-PARTS = ('format.js', 'data.js', 'axis.js', 'timeline.js', 'bands.js', 'state.js', 'flame.js',
-         'table.js', 'panels.js', 'main.js')
+PARTS = ('format.js', 'palette.js', 'data.js', 'axis.js', 'plot.js', 'timeline.js', 'bands.js',
+         'state.js', 'flame.js', 'table.js', 'panels.js', 'main.js')
 
 
 def add_arguments(parser):

@@ -48,6 +48,7 @@ class Browser:
             'sessionId']
         for domain in ('Page', 'Runtime', 'Log', 'Network'):
             self.call(domain + '.enable')
+        self.call('Performance.enable', timeDomain='threadTicks')
         self.call('Emulation.setDeviceMetricsOverride', width=width, height=height,
                   deviceScaleFactor=1, mobile=False)
 
@@ -122,6 +123,11 @@ class Browser:
         if 'exceptionDetails' in answer:
             raise RuntimeError(answer['exceptionDetails'].get('exception', {}).get('description'))
         return answer['result'].get('value')
+
+    def thread_ms(self):
+        """Processor time that the page's own thread has taken since the page was opened."""
+        rows = self.call('Performance.getMetrics')['metrics']
+        return 1000 * next(row['value'] for row in rows if row['name'] == 'TaskDuration')
 
     def scheme(self, name):
         """'dark' or 'light', as the system would prefer it."""

@@ -23,9 +23,12 @@ FIRST_DRAWING_MS = 3000
 ANSWER_MS = 100
 
 
+QUIET = 0.6            # of the machine's processors, on average of the last minute
+
+
 def crowding():
-    """How much slower than alone a busy machine answers."""
-    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    """How many programs want each processor."""
+    return os.getloadavg()[0] / (os.cpu_count() or 1)
 
 
 def page_of(data, path='a.pickle'):
@@ -127,7 +130,7 @@ class Page(FolderTest):
         """Where a moment lies in the window, in a timeline."""
         return self.browser.value(
             '(() => { const c = document.getElementById("bands-canvas").getBoundingClientRect();'
-            ' return c.left + ccaReport.view.x(ccaReport.view.position(%d), c.width); })()'
+            ' return c.left + ccaReport.bands.plot.x(ccaReport.view.position(%d)); })()'
             % moment)
 
     def colours_of(self, canvas):
@@ -222,8 +225,8 @@ class Page(FolderTest):
     def test_hover_over_a_block_gives_its_stack(self):
         page = self.open_golden('crumbs')
         x, y, width, height = page.place('#state-canvas')
-        left, right = page.value('(() => { const r = ccaReport.allocator.rects.filter('
-                                 'r => r.number !== undefined)[1]; return [r.x, r.x + r.w]; })()')
+        left, right = page.value('(() => { const s = ccaReport.allocator, [x, w] ='
+                                 ' s.edges(s.rows[0], s.shown[1]); return [x, x + w]; })()')
         page.move(x + (left + right) / 2, y + 12)
         self.assertIn('keep_result', self.tip())
         self.assertIn('18.0 MiB', self.tip())
@@ -350,27 +353,48 @@ class Page(FolderTest):
         self.assertTrue(any('onerror' in row for row in self.rows()))
 
     def test_a_hundred_thousand_events_open_fast_and_stay_fluid(self):
+        """Every answer counts, the slowest too. The page's own thread is held to the limits in
+        processor time on any machine, and by the clock where nothing else runs."""
         page = self.open(make(100000), 'many')
-        first = page.value('ccaReport.timing.first')
-        factor = crowding()
-        answers = page.value('''(() => {
-          const took = [], device = ccaReport.state.device, canvas =
-            document.getElementById('bands-canvas'), box = canvas.getBoundingClientRect();
-          const timed = work => { const t = performance.now(); work();
-            took.push(performance.now() - t); };
-          for (let i = 0; i < 15; i++) {
-            timed(() => canvas.dispatchEvent(new PointerEvent('pointermove',
-              {clientX: box.left + 100 + 60 * i, clientY: box.top + 200})));
-            timed(() => ccaReport.view.zoom(i % 2 ? 1.6 : 0.6, device.start + i * 1e6));
-          }
-          return took.sort((a, b) => a - b); })()''')
-        middle = answers[len(answers) // 2]
-        sys.stderr.write('first drawing of 100,000 events: %.0f ms; hover and zoom: median %.1f ms,'
-                         ' worst %.1f ms (load %.1f per processor)\n' % (
-                             first, middle, answers[-1], factor))
+        opening_ms = page.thread_ms()
+        first_ms = page.value('ccaReport.timing.first')
+        answers = [row for turn in range(15) for row in (
+            self.answer('hover', turn), self.answer('zoom', turn), self.answer('choose', turn))]
+        worst = {kind: (max(ms for name, ms, _ in answers if name == kind),
+                        max(ms for name, _, ms in answers if name == kind))
+                 for kind in ('hover', 'zoom', 'choose')}
+        sys.stderr.write('100,000 events: first drawing after %.0f ms, %.0f ms of the processor to '
+                         'the last panel; slowest of 15, clock and processor: %s; load %.1f per '
+                         'processor\n' % (first_ms, opening_ms, ', '.join(
+                             '%s %.0f ms, %.0f ms' % (kind, *both)
+                             for kind, both in worst.items()), crowding()))
         self.shoot('hundred-thousand')
-        self.assertLess(first, FIRST_DRAWING_MS * factor)
-        self.assertLess(middle, ANSWER_MS * factor)
+        self.assertLess(opening_ms, FIRST_DRAWING_MS)
+        for kind, (clock_ms, thread_ms) in worst.items():
+            self.assertLess(thread_ms, ANSWER_MS, kind)
+            if crowding() < QUIET:
+                self.assertLess(clock_ms, ANSWER_MS, kind)
+        if crowding() < QUIET:
+            self.assertLess(first_ms, FIRST_DRAWING_MS)
+
+    ANSWERS = {
+        'hover': 'canvas.dispatchEvent(new PointerEvent("pointermove",'
+                 ' {clientX: box.left + 100 + 60 * turn, clientY: box.top + 200}))',
+        'zoom': 'ccaReport.view.zoom(turn % 2 ? 1.6 : 0.6, device.start + turn * 1e6)',
+        'choose': 'ccaReport.state.choose(turn * 6000)',
+    }
+
+    def answer(self, kind, turn):
+        """(kind, ms by the clock until the answer is painted, ms of the page's thread)."""
+        before = self.browser.thread_ms()
+        clock_ms = self.browser.value('''(async () => {
+          const turn = %d, device = ccaReport.state.device,
+            canvas = document.getElementById("bands-canvas"), box = canvas.getBoundingClientRect();
+          const began = performance.now();
+          %s;
+          await new Promise(done => requestAnimationFrame(() => setTimeout(done)));
+          return performance.now() - began; })()''' % (turn, self.ANSWERS[kind]))
+        return kind, clock_ms, self.browser.thread_ms() - before
 
     def test_more_events_are_thinned_with_a_note(self):
         self.addCleanup(setattr, report_data, 'MOST_EVENTS', report_data.MOST_EVENTS)

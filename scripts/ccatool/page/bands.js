@@ -1,134 +1,101 @@
 // SPDX-License-Identifier: MIT
 // Live memory stacked by call stack. A band is a stack; the rest shares one at the bottom.
 const bands = {
-  high: 340, top: 8,
-
   build(section) {
+    this.plot = new Plot(340, 8, {id: 'bands-canvas', 'aria-label': 'Live memory by call stack. '
+      + 'Up and down walk through the bands, Enter pins.'});
+    this.canvas = this.plot.canvas;
     section.append(
       make('p', {class: 'note', text: 'Each band is one call stack, the largest on top of the '
         + 'rest. Hover names it, a click pins it.'}),
-      this.canvas = make('canvas', {tabindex: 0, role: 'application', id: 'bands-canvas',
-        'aria-label': 'Live memory by call stack. Up and down walk through the bands, Enter '
-          + 'pins.'}),
-      this.legend = make('div', {class: 'legend', id: 'bands-legend'}));
-    control(this.canvas, (x, y, event) => this.hover(x, y, event), event => this.key(event));
-    this.focus = null;
+      this.plot.element, this.legend = make('div', {class: 'legend', id: 'bands-legend'}));
+    this.plot.control({hover: (x, y, event) => this.hover(x, y, event),
+      click: (x, y) => this.click(x, y), keys: event => this.key(event)});
   },
 
   deviceChanged() {
-    this.focus = null;
-    this.legend.replaceChildren(...R.device.ranked.map((stack, place) => {
+    this.focus = null;      // the layer that the keyboard has chosen
+    this.legend.replaceChildren(...R.device.ranked.map(stack => {
       const mark = make('i');
-      mark.style.background = bandColour(place);
+      mark.style.background = bandColour(R.device.rankOf.get(stack));
       return make('button', {title: stackText(stack).join('\n'), onclick: () => R.pin(stack)}, mark,
         stackName(stack));
     }));
   },
 
-  // For each pixel the bytes of each band at that pixel's highest moment.
-  compute(wide) {
-    const device = R.device, count = device.ranked.length + 1, rest = count - 1;
-    const level = new Float64Array(count), [from, to] = view.range();
-    const columns = [], {changeAt, changeBytes, changeBand} = device, {live} = device.levels;
-    const right = wide - RIGHT, places = view.columnsOf(from, to, wide);
-    let next = 0, current = null;
-    const apply = moment => {
-      while (next < changeAt.length && changeAt[next] <= moment) {
-        level[changeBand[next]] += changeBytes[next++];
+  // Of each column the bytes of each layer at its highest moment; of a column in which nothing
+  // happens, at the moment before.
+  compute(columns) {
+    const device = R.device, {live, changeAt, changeBytes, changeLayer, layers} = device;
+    const firsts = view.firsts(columns);
+    const values = this.values = new Float64Array(columns * layers);
+    const totals = this.totals = new Float64Array(columns);
+    const {level, place} = device.layersBefore(firsts[0]);
+    let next = place;
+    const goTo = moment => {
+      for (; next < changeAt.length && changeAt[next] <= moment; next++) {
+        level[changeLayer[next]] += changeBytes[next];
       }
     };
-    apply(from);
-    // A column shows its highest moment; what follows until the next one is its last.
-    const leave = x => {
-      const values = level.slice();
-      columns.push({x: current.x, total: current.last, values}, {x, total: current.last, values});
-    };
-    for (let i = from; i <= to; i++) {
-      const x = places[i - from];
-      if (current && current.x !== x) {
-        leave(x);
-        current = null;
-      }
-      apply(i);
-      const total = live[i + 1];
-      if (!current) {
-        current = {x, total, values: level.slice(), last: total};
-        columns.push(current);
-      } else if (total >= current.total) {
-        current.total = total;
-        current.values.set(level);
-      }
-      current.last = total;
-    }
-    if (current) leave(right);
-    // What thinning left out belongs to the rest.
-    for (const column of columns) {
+    for (let c = 0; c < columns; c++) {
+      const highest = highestBetween(live, firsts[c], firsts[c + 1]);
+      goTo(highest);
+      values.set(level, c * layers);
+      const total = totals[c] = live[highest + 1];
+      // What thinning left out belongs to the rest.
       let kept = 0;
-      for (const value of column.values) kept += value;
-      if (column.total > kept) column.values[rest] += column.total - kept;
+      for (let layer = 0; layer < layers; layer++) kept += level[layer];
+      if (total > kept) values[c * layers] += total - kept;
+      goTo(firsts[c + 1] - 1);
     }
-    return columns;
-  },
-
-  order() {
-    const places = R.device.ranked.map((_, place) => place).reverse();
-    return [R.device.ranked.length, ...places];
   },
 
   draw() {
-    const {pen, wide, high} = fresh(this.canvas, this.high), top = this.top;
-    const columns = this.shown = this.compute(wide);
-    let most = 1;
-    for (const column of columns) most = Math.max(most, column.total);
-    this.most = most *= 1.05;
-    drawAxes(pen, wide, high, top, most);
-    const y = bytes => high - BOTTOM - bytes / most * (high - BOTTOM - top);
-    const base = new Float64Array(columns.length);
-    for (const band of this.order()) {
-      const stack = R.device.ranked[band];
-      pen.fillStyle = bandColour(stack === undefined ? -1 : band);
-      pen.globalAlpha = R.pinned === null || R.pinned === stack ? 1 : 0.28;
-      pen.beginPath();
-      columns.forEach((column, i) => {
-        if (i) pen.lineTo(column.x, y(base[i])); else pen.moveTo(column.x, y(base[i]));
-      });
-      for (let i = columns.length - 1; i >= 0; i--) {
-        base[i] += columns[i].values[band];
-        pen.lineTo(columns[i].x, y(base[i]));
-      }
-      pen.fill();
-      if (this.focus === band) {
-        pen.globalAlpha = 1;
-        pen.strokeStyle = colour('text');
-        pen.stroke();
-      }
+    const {plot} = this, device = R.device, pen = plot.begin();
+    this.compute(plot.columns);
+    plot.most = highest(this.totals) * 1.05;
+    const colours = [];
+    for (let layer = 0; layer < device.layers; layer++) {
+      const stack = device.stackOf(layer);
+      const isPale = R.pinned !== null && R.pinned !== stack;
+      colours.push(palette.pixel(bandColour(device.rankOf.get(stack)), isPale ? 0.28 : 1));
     }
-    pen.globalAlpha = 1;
-    drawMoment(pen, wide, high, top + 4);
+    plot.paint(pen, this.values, colours);
+    plot.axes(pen);
+    if (this.focus !== null) this.outline(pen);
+    plot.showMoment();
   },
 
-  // The band at a place of the canvas: {band, bytes, moment}, or null.
+  // Marks the layer that the keyboard has chosen.
+  outline(pen) {
+    const {columns} = this.plot, {layers} = R.device;
+    const low = new Float64Array(columns), high = new Float64Array(columns);
+    for (let c = 0; c < columns; c++) {
+      for (let layer = 0; layer < this.focus; layer++) low[c] += this.values[c * layers + layer];
+      high[c] = low[c] + this.values[c * layers + this.focus];
+    }
+    this.plot.stroke(pen, low, colour('text'));
+    this.plot.stroke(pen, high, colour('text'));
+  },
+
+  // The band at a place of the canvas: {stack, bytes, total}, or null.
   at(x, y) {
-    if (!this.shown || !this.shown.length || x < LEFT) return null;
-    let column = this.shown[0];
-    for (const one of this.shown) { if (one.x > x) break; column = one; }
-    const high = this.high;
-    const bytes = (high - BOTTOM - y) / (high - BOTTOM - this.top) * this.most;
-    if (bytes < 0) return null;
+    const {plot} = this, {layers} = R.device, bytes = plot.bytes(y);
+    const column = Math.floor((x - LEFT) * plot.ratio);
+    if (column < 0 || column >= plot.columns || bytes < 0) return null;
     let sum = 0;
-    for (const band of this.order()) {
-      sum += column.values[band];
-      if (bytes < sum) return {band, bytes: column.values[band], total: column.total};
+    for (let layer = 0; layer < layers; layer++) {
+      const part = this.values[column * layers + layer];
+      sum += part;
+      if (bytes < sum) return {stack: R.device.stackOf(layer), bytes: part,
+        total: this.totals[column]};
     }
     return null;
   },
 
-  text(found) {
-    const stack = R.device.ranked[found.band];
-    const share = size(found.bytes) + ', ' + percent(found.bytes, found.total) + ' of '
-      + size(found.total) + ' live';
-    return share + '\n' + (stack === undefined ? 'all other call stacks'
-      : stackText(stack).join('\n'));
+  text({stack, bytes, total}) {
+    return size(bytes) + ', ' + percent(bytes, total) + ' of ' + size(total) + ' live\n'
+      + (stack === undefined ? 'all other call stacks' : stackText(stack).join('\n'));
   },
 
   hover(x, y, event) {
@@ -138,24 +105,23 @@ const bands = {
 
   click(x, y) {
     const found = this.at(x, y);
-    if (found && R.device.ranked[found.band] !== undefined) R.pin(R.device.ranked[found.band]);
+    if (found && found.stack !== undefined) R.pin(found.stack);
   },
 
   key(event) {
-    const count = R.device.ranked.length;
+    const count = R.device.layers - 1;      // the rest cannot be chosen
     if (!count || !['ArrowUp', 'ArrowDown', 'Enter'].includes(event.key)) return false;
     if (event.key === 'Enter') {
-      if (this.focus !== null) R.pin(R.device.ranked[this.focus]);
+      if (this.focus !== null) R.pin(R.device.stackOf(this.focus));
       return true;
     }
-    const step = event.key === 'ArrowUp' ? -1 : 1;
-    this.focus = this.focus === null ? 0 : (this.focus + step + count) % count;
-    const stack = R.device.ranked[this.focus];
+    const step = event.key === 'ArrowUp' ? 1 : -1;
+    this.focus = this.focus === null ? count : (this.focus - 1 + step + count) % count + 1;
+    const stack = R.device.stackOf(this.focus), box = this.canvas.getBoundingClientRect();
     const bytes = R.device.bytesByStack(R.moment).get(stack) || 0;
-    const box = this.canvas.getBoundingClientRect();
-    R.draw();
-    tip(this.text({band: this.focus, bytes, total: R.device.level('live', R.moment)}),
-      box.left + LEFT, box.top);
+    R.drawSoon();
+    tip(this.text({stack, bytes, total: R.device.level('live', R.moment)}), box.left + LEFT,
+      box.top);
     return true;
   },
 };

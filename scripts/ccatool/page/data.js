@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: MIT
 // The data of the page: unpacks the columns, and answers what was there at a moment.
 // A moment is the index of an event; -1 is before the first.
-const TYPES = {f64: Float64Array, u32: Uint32Array, i32: Int32Array};
+const TYPES = {u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, i32: Int32Array,
+  f64: Float64Array};
 
 async function unpack(text) {
+  const stream = new Blob([decoded(text)]).stream().pipeThrough(new DecompressionStream('deflate'));
+  return new Response(stream).arrayBuffer();
+}
+
+function decoded(text) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
   const packed = atob(text), bytes = new Uint8Array(packed.length);
   for (let i = 0; i < packed.length; i++) bytes[i] = packed.charCodeAt(i);
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'));
-  return new Response(stream).arrayBuffer();
+  return bytes;
 }
 
 // Turns descriptions of columns into arrays, in place.
@@ -22,17 +28,14 @@ function attach(node, buffer) {
   }
 }
 
-function before(first, values) {
-  const found = new Float64Array(values.length + 1);
-  found[0] = first;
-  found.set(values, 1);
-  return found;
-}
+const MOST_BANDS = 15;
+const STRIDE = 2048;      // changes between two remembered states
 
 class Device {
   constructor(head) {
     Object.assign(this, head);
     this.count = this.time.length;
+    this.time = Float64Array.from(this.time, passed => this.first_us + passed);
     this.start = this.count ? this.time[0] : 0;
     this.end = this.count ? this.time[this.count - 1] : 1;
     if (R.head.start_us > 0 && R.head.start_us <= this.start) this.start = R.head.start_us;
@@ -42,11 +45,6 @@ class Device {
     const margin = this.count ? (this.time[this.count - 1] - this.time[0]) * 0.04 + 1 : Infinity;
     this.opens = Math.max(this.start, (this.count ? this.time[0] : 0) - margin);
     this.closes = Math.min(this.end, (this.count ? this.time[this.count - 1] : 0) + margin);
-    // Moment m lies at place m + 1: place 0 is before the first event.
-    this.times = before(this.start, this.time);
-    this.levels = {live: before(this.first[0], this.live),
-      pending: before(this.first[1], this.pending),
-      reserved: before(this.first[2], this.reserved)};
     this.sortChanges();
     this.rankStacks();
   }
@@ -77,27 +75,47 @@ class Device {
     });
   }
 
-  // The stacks that get a band of their own: those that held most at the peak, now, or ever.
+  // The stacks that get a band of their own are those that held most at any moment. Layer 0 is the
+  // rest; the others follow from the smallest to the largest. Every STRIDE changes the bytes of all
+  // layers are remembered, so that a view of a late part need not begin at the first event.
   rankStacks() {
     const level = new Float64Array(R.head.stacks.length), most = level.slice();
-    for (let i = 0; i < this.changeAt.length; i++) {
-      const stack = this.changeStack[i];
-      level[stack] += this.changeBytes[i];
-      if (level[stack] > most[stack]) most[stack] = level[stack];
+    const {changeAt, changeBytes, changeStack} = this;
+    for (let i = 0; i < changeAt.length; i++) {
+      const stack = changeStack[i], bytes = level[stack] += changeBytes[i];
+      if (bytes > most[stack]) most[stack] = bytes;
     }
     this.ranked = [...most.keys()].filter(stack => most[stack] > 0)
-      .sort((a, b) => most[b] - most[a] || a - b).slice(0, 15);
-    this.bandOf = new Map(this.ranked.map((stack, place) => [stack, place]));
-    const bandOfStack = new Uint8Array(most.length).fill(this.ranked.length);
-    this.ranked.forEach((stack, place) => { bandOfStack[stack] = place; });
-    this.changeBand = Uint8Array.from(this.changeStack, stack => bandOfStack[stack]);
+      .sort((a, b) => most[b] - most[a] || a - b).slice(0, MOST_BANDS);
+    this.rankOf = new Map(this.ranked.map((stack, rank) => [stack, rank]));
+    this.layers = this.ranked.length + 1;
+    const layerOf = new Uint8Array(most.length);
+    this.ranked.forEach((stack, rank) => { layerOf[stack] = this.ranked.length - rank; });
+    this.changeLayer = new Uint8Array(changeAt.length);
+    this.remembered = new Float64Array((Math.floor(changeAt.length / STRIDE) + 1) * this.layers);
+    const layers = new Float64Array(this.layers);
+    for (let i = 0; i < changeAt.length; i++) {
+      if (i % STRIDE === 0) this.remembered.set(layers, i / STRIDE * this.layers);
+      layers[this.changeLayer[i] = layerOf[changeStack[i]]] += changeBytes[i];
+    }
   }
 
-  timeAt(moment) { return this.times[Math.min(moment, this.count - 1) + 1]; }
+  stackOf(layer) { return layer ? this.ranked[this.ranked.length - layer] : undefined; }
 
-  level(name, moment) { return this.levels[name][Math.min(moment, this.count - 1) + 1]; }
+  // The bytes of all layers before that event, and the place of the first change from then on.
+  layersBefore(moment) {
+    const place = lowerBound(this.changeAt, moment), start = Math.floor(place / STRIDE);
+    const level = this.remembered.slice(start * this.layers, (start + 1) * this.layers);
+    for (let i = start * STRIDE; i < place; i++) level[this.changeLayer[i]] += this.changeBytes[i];
+    return {level, place};
+  }
 
-  // Blocks that are there after that event, as numbers.
+  timeAt(moment) { return moment < 0 ? this.start : this.time[Math.min(moment, this.count - 1)]; }
+
+  // Levels have one place more than there are events: that before the first.
+  level(name, moment) { return this[name][Math.min(moment, this.count - 1) + 1]; }
+
+  // Blocks that are there after that event, as numbers, by address.
   blocksAt(moment) {
     const {birth, death} = this.blocks, found = [];
     for (let i = 0; i < birth.length; i++) {
@@ -137,13 +155,45 @@ class Device {
 
   // Index of the last event at or before a time.
   eventAtTime(time) {
-    let low = 0, high = this.count;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (this.time[middle] <= time) low = middle + 1; else high = middle;
-    }
-    return low - 1;
+    return upperBound(this.time, time) - 1;
   }
+}
+
+// The first place whose value is not below `wanted`.
+function lowerBound(values, wanted) {
+  let low = 0, high = values.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (values[middle] < wanted) low = middle + 1; else high = middle;
+  }
+  return low;
+}
+
+// The first place whose value is above `wanted`.
+function upperBound(values, wanted) {
+  let low = 0, high = values.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (values[middle] <= wanted) low = middle + 1; else high = middle;
+  }
+  return low;
+}
+
+// The last moment from `first` up to `end` at which a level is highest; with none between them,
+// the moment before.
+function highestBetween(level, first, end) {
+  let found = first < end ? first : first - 1;
+  for (let moment = first + 1; moment < end; moment++) {
+    if (level[moment + 1] >= level[found + 1]) found = moment;
+  }
+  return found;
+}
+
+// The largest of many numbers, at least 1.
+function highest(values) {
+  let most = 1;
+  for (const value of values) if (value > most) most = value;
+  return most;
 }
 
 function stackText(stack) { return R.head.stacks[stack] || ['?']; }

@@ -58,36 +58,13 @@ const SVG_TAGS = new Set(['svg', 'g', 'rect', 'text']);
 
 function byId(id) { return document.getElementById(id); }
 
-function colour(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
-}
-
-// Hues that stay apart from each other, and readable on both grounds.
-const HUES = [212, 28, 140, 282, 52, 350, 178, 252, 96, 316, 12, 196, 68, 232, 158];
-function bandColour(place) {
-  if (place < 0) return colour('rest');
-  return 'hsl(' + HUES[place % HUES.length] + ' 62% ' + (place < HUES.length ? 58 : 46) + '%)';
-}
-
+// A text beside the pointer; none: nothing. What is shown already is only moved.
 function tip(text, x, y) {
   const box = byId('tip');
   if (!text) { box.hidden = true; return; }
-  box.textContent = text;
+  if (box.textContent !== text) box.textContent = text;
   box.hidden = false;
   const wide = box.offsetWidth, high = box.offsetHeight;
   box.style.left = Math.max(4, Math.min(x + 14, innerWidth - wide - 8)) + 'px';
   box.style.top = (y + 18 + high > innerHeight ? Math.max(4, y - high - 12) : y + 18) + 'px';
-}
-
-// The canvas at the screen's resolution, cleared; returns its context and its size in CSS pixels.
-function fresh(canvas, height) {
-  const wide = canvas.clientWidth || 900, ratio = window.devicePixelRatio || 1;
-  if (canvas.style.height !== height + 'px') canvas.style.height = height + 'px';
-  canvas.width = Math.round(wide * ratio);
-  canvas.height = Math.round(height * ratio);
-  const pen = canvas.getContext('2d');
-  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-  pen.clearRect(0, 0, wide, height);
-  pen.font = '11.5px system-ui, sans-serif';
-  return {pen, wide, high: height};
 }

@@ -84,9 +84,9 @@ const stackTable = {
     this.count.textContent = counted(rows.length, 'call stack') + (R.device.peak_is_lost
       ? '; the peak is older than the history: its oldest moment counts' : '');
   },
-  deviceChanged() { this.refresh(); },
+  deviceChanged() { this.refresh(); this.pinChanged(); },
   pinChanged() {
-    this.table.fill();
+    this.table.markChosen();
     this.pinned.hidden = R.pinned === null;
     if (R.pinned === null) return;
     const use = R.head.uses.find(row => row.stack === R.pinned);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Segments and their blocks at the chosen moment: one row a segment, to scale.
-const state = {
-  row: 20, most: 400,
+const ROW = 20, ROW_LEFT = 76, MOST_ROWS = 400;
 
+const state = {
   build(section) {
     section.append(
       this.note = make('p', {class: 'note', id: 'state-note'}),
@@ -15,128 +15,147 @@ const state = {
     this.canvas.addEventListener('pointermove', event => this.hover(event));
     this.canvas.addEventListener('pointerleave', () => tip(''));
     this.canvas.addEventListener('click', event => {
-      const block = this.at(event);
-      if (block && block.number !== undefined) R.pin(R.device.blocks.stack[block.number]);
+      const found = this.at(event);
+      if (found && found.block !== undefined) R.pin(R.device.blocks.stack[found.block]);
     });
     this.canvas.addEventListener('keydown', event => this.key(event));
-    this.focus = null;
   },
 
   deviceChanged() { this.focus = null; },
 
+  // The rows that are shown, largest first: {segment, first, last} with the places of its blocks
+  // in `shown`, which are ordered by address.
+  lay(moment) {
+    const device = R.device, {blocks} = device;
+    this.shown = device.blocksAt(moment);
+    const addresses = Float64Array.from(this.shown, block => blocks.address[block]);
+    const segments = device.segmentsAt(moment);
+    this.segments = segments.length;
+    this.rows = segments.sort((a, b) => b.bytes - a.bytes || a.address - b.address)
+      .slice(0, MOST_ROWS).map(segment => ({segment, first: lowerBound(addresses, segment.address),
+        last: lowerBound(addresses, segment.address + segment.bytes)}));
+  },
+
   draw() {
     const device = R.device, moment = R.moment;
-    const all = device.segmentsAt(moment), segments = all.slice().sort((a, b) =>
-      b.bytes - a.bytes || a.address - b.address).slice(0, this.most);
-    const blocks = device.blocksAt(moment).sort((a, b) =>
-      device.blocks.address[a] - device.blocks.address[b]);
-    const addresses = Float64Array.from(blocks, block => device.blocks.address[block]);
-    const {pen, wide} = fresh(this.canvas, Math.max(40, segments.length * this.row + 6));
-    const left = 76, largest = segments.length ? segments[0].bytes : 1;
-    this.rects = [];
+    this.lay(moment);
+    const {pen, wide} = fitted(this.canvas, Math.max(40, this.rows.length * ROW + 6));
+    this.scale = (wide - ROW_LEFT - 12) / (this.rows.length ? this.rows[0].segment.bytes : 1);
     pen.textBaseline = 'middle';
     pen.textAlign = 'right';
-    segments.forEach((segment, place) => {
-      const y = place * this.row + 4, scale = (wide - left - 12) / largest;
-      pen.fillStyle = colour('faint');
-      pen.fillText(size(segment.bytes), left - 6, y + 8);
-      pen.fillStyle = colour('free');
-      pen.fillRect(left, y, Math.max(1, segment.bytes * scale), this.row - 4);
-      this.rects.push({x: left, y, w: segment.bytes * scale, segment});
-      let low = lowerBound(addresses, segment.address);
-      for (; low < blocks.length && addresses[low] < segment.address + segment.bytes; low++) {
-        const number = blocks[low], x = left + (addresses[low] - segment.address) * scale;
-        const w = Math.max(0.4, device.blocks.size[number] * scale);
-        const band = device.bandOf.get(device.blocks.stack[number]);
-        const pending = device.isPending(number, moment);
-        pen.fillStyle = pending ? colour('pending') : bandColour(band === undefined ? -1 : band);
-        pen.globalAlpha = R.pinned === null || R.pinned === device.blocks.stack[number] ? 1 : 0.3;
-        pen.fillRect(x, y, w > 2 ? w - 0.6 : w, this.row - 4);
-        pen.globalAlpha = 1;
-        this.rects.push({x, y, w, segment, number, pending});
-        if (this.focus === number) {
-          pen.strokeStyle = colour('text');
-          pen.lineWidth = 2;
-          pen.strokeRect(x, y - 1, Math.max(3, w), this.row - 2);
-          pen.lineWidth = 1;
-        }
-      }
-    });
-    const left_out = device.left_out && device.left_out.blocks
-      ? '; blocks of ' + size(device.left_out.largest) + ' and less are left out' : '';
+    this.rows.forEach((row, place) => this.drawRow(pen, row, place * ROW + 4));
+    pen.globalAlpha = 1;
     this.note.textContent = 'at +' + duration(device.timeAt(moment) - device.start)
       + (device.left_out ? '' : ', event ' + number(moment + 1)) + ': '
-      + counted(all.length, 'segment') + ', '
-      + counted(blocks.length, 'block') + ', ' + size(device.level('live', moment)) + ' live in '
-      + size(device.level('reserved', moment)) + ' reserved'
-      + (all.length > segments.length ? '; the ' + this.most + ' largest segments are shown' : '')
-      + left_out;
-    this.scale = {left, wide, largest};
+      + counted(this.segments, 'segment') + ', ' + counted(this.shown.length, 'block') + ', '
+      + size(device.level('live', moment)) + ' live in ' + size(device.level('reserved', moment))
+      + ' reserved' + (this.segments > this.rows.length ? '; the ' + MOST_ROWS
+        + ' largest segments are shown' : '')
+      + (device.left_out && device.left_out.blocks ? '; blocks of '
+        + size(device.left_out.largest) + ' and less are left out' : '');
   },
 
-  // The block or segment under the pointer; the last one drawn wins.
-  at(event) {
-    const box = this.canvas.getBoundingClientRect();
-    const x = event.clientX - box.left, y = event.clientY - box.top;
-    let found = null;
-    for (const rect of this.rects || []) {
-      if (y >= rect.y - 2 && y < rect.y + this.row - 2 && x >= rect.x - 1
-          && x <= rect.x + Math.max(rect.w, 2)) found = rect;
+  drawRow(pen, row, y) {
+    const {blocks, rankOf} = R.device, high = ROW - 4;
+    pen.globalAlpha = 1;
+    pen.fillStyle = colour('faint');
+    pen.fillText(size(row.segment.bytes), ROW_LEFT - 6, y + 8);
+    pen.fillStyle = colour('free');
+    pen.fillRect(ROW_LEFT, y, Math.max(1, row.segment.bytes * this.scale), high);
+    let painted = -1;
+    for (let i = row.first; i < row.last; i++) {
+      const block = this.shown[i], [x, w] = this.edges(row, block);
+      // Of many blocks within one pixel the first is enough.
+      if (x + w < painted + 0.5 && block !== this.focus) continue;
+      painted = x + w;
+      const stack = blocks.stack[block];
+      pen.fillStyle = R.device.isPending(block, R.moment) ? colour('pending')
+        : bandColour(rankOf.get(stack));
+      pen.globalAlpha = R.pinned === null || R.pinned === stack ? 1 : 0.3;
+      pen.fillRect(x, y, w > 2 ? w - 0.6 : w, high);
+      if (block === this.focus) {
+        pen.strokeStyle = colour('text');
+        pen.lineWidth = 2;
+        pen.strokeRect(x, y - 1, Math.max(3, w), high + 2);
+        pen.lineWidth = 1;
+      }
     }
-    return found;
   },
 
-  text(rect) {
-    const {segment} = rect, device = R.device;
+  // [x, width] of a block.
+  edges({segment}, block) {
+    const {address, size: bytes} = R.device.blocks;
+    return [ROW_LEFT + (address[block] - segment.address) * this.scale,
+      Math.max(0.4, bytes[block] * this.scale)];
+  },
+
+  // {segment, block} under the pointer, without a block where it is free; or null.
+  at(event) {
+    const box = this.canvas.getBoundingClientRect(), x = event.clientX - box.left;
+    const row = this.rows[Math.floor((event.clientY - box.top - 2) / ROW)];
+    if (!row || x < ROW_LEFT - 1 || x > ROW_LEFT + row.segment.bytes * this.scale + 2) return null;
+    // The last block that begins at or before the pointer, with a pixel of grace for thin ones.
+    let low = row.first, high = row.last;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.edges(row, this.shown[middle])[0] <= x + 1) low = middle + 1; else high = middle;
+    }
+    for (const place of [low - 1, low - 2]) {
+      if (place < row.first) break;
+      const [left, wide] = this.edges(row, this.shown[place]);
+      if (x >= left - 1 && x <= left + Math.max(wide, 2)) {
+        return {segment: row.segment, block: this.shown[place]};
+      }
+    }
+    return {segment: row.segment};
+  },
+
+  text({segment, block}) {
+    const device = R.device, {blocks} = device;
     const head = 'segment ' + hex(segment.address) + ', ' + size(segment.bytes)
       + (segment.grows ? ', expandable' : '') + (segment.stream ? ', stream '
       + hex(segment.stream) : '') + (segment.pool[0] || segment.pool[1] ? ', pool '
       + segment.pool.join('.') : '');
-    if (rect.number === undefined) return 'free\n' + head;
-    const {blocks} = device, number = rect.number, birth = blocks.birth[number];
+    if (block === undefined) return 'free\n' + head;
+    const birth = blocks.birth[block];
     const age = birth < 0 ? 'older than the history'
       : duration(device.timeAt(R.moment) - device.timeAt(birth)) + ' old';
-    return (rect.pending ? 'pending, ' : '') + size(blocks.size[number]) + ' ('
-      + size(blocks.requested[number]) + ' asked for), ' + age + '\nblock '
-      + hex(blocks.address[number]) + ' in ' + head + '\n'
-      + stackText(blocks.stack[number]).join('\n');
+    return (device.isPending(block, R.moment) ? 'pending, ' : '') + size(blocks.size[block]) + ' ('
+      + size(blocks.requested[block]) + ' asked for), ' + age + '\nblock '
+      + hex(blocks.address[block]) + ' in ' + head + '\n'
+      + stackText(blocks.stack[block]).join('\n');
   },
 
   hover(event) {
-    const rect = this.at(event);
-    tip(rect ? this.text(rect) : '', event.clientX, event.clientY);
+    const found = this.at(event);
+    tip(found ? this.text(found) : '', event.clientX, event.clientY);
+  },
+
+  // [row, block] of all blocks in the order in which they are drawn.
+  walk() {
+    return this.rows.flatMap((row, place) => this.shown.slice(row.first, row.last)
+      .map(block => [place, block]));
   },
 
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const rects = (this.rects || []).filter(rect => rect.number !== undefined);
-    let place = rects.findIndex(rect => rect.number === this.focus);
-    if (event.key === 'ArrowDown') place = Math.min(rects.length - 1, place + 1);
-    else if (event.key === 'ArrowUp') place = Math.max(0, place - 1);
-    else if (event.key === 'Enter' && place >= 0) {
-      R.pin(R.device.blocks.stack[rects[place].number]);
-      event.preventDefault();
-      return;
-    } else {
-      if (moveByKey(event)) event.preventDefault();
-      return;
-    }
+    if (event.key === 'Enter' && this.focus !== null) R.pin(R.device.blocks.stack[this.focus]);
+    else if (event.key === 'ArrowDown') this.step(1);
+    else if (event.key === 'ArrowUp') this.step(-1);
+    else if (!moveByKey(event)) return;
     event.preventDefault();
-    if (!rects.length) return;
-    this.focus = rects[place].number;
+  },
+
+  step(by) {
+    const all = this.walk();
+    if (!all.length) return;
+    const now = all.findIndex(([, block]) => block === this.focus);
+    const [place, block] = all[Math.max(0, Math.min(all.length - 1, now + by))];
+    this.focus = block;
     this.draw();
-    const rect = this.rects.find(one => one.number === this.focus);
-    this.box.scrollTop = Math.max(0, rect.y - 60);
-    const box = this.canvas.getBoundingClientRect();
-    tip(this.text(rect), box.left + rect.x, box.top + rect.y + 4);
+    this.box.scrollTop = Math.max(0, place * ROW - 60);
+    const box = this.canvas.getBoundingClientRect(), row = this.rows[place];
+    tip(this.text({segment: row.segment, block}), box.left + this.edges(row, block)[0],
+      box.top + place * ROW + 8);
   },
 };
-
-function lowerBound(values, wanted) {
-  let low = 0, high = values.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (values[middle] < wanted) low = middle + 1; else high = middle;
-  }
-  return low;
-}

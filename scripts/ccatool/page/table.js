@@ -32,30 +32,36 @@ class SortedTable {
     });
     this.heads.forEach((head, place) => head.setAttribute('aria-sort', place !== this.sort ? 'none'
       : this.isDown ? 'descending' : 'ascending'));
-    const shown = rows.slice(0, this.most);
-    this.body.replaceChildren(...shown.map(row => {
-      const cells = this.columns.map(column => {
-        const value = column.show(row);
-        const cell = make('td', {class: column.isNumber ? 'n' : ''});
-        cell.append(value);
-        return cell;
-      });
-      const {isChosen} = this.options;
-      const attributes = {class: isChosen && isChosen(row) ? 'choice' : ''};
-      if (this.options.choose) {
-        attributes.tabindex = 0;
-        attributes.onclick = () => this.options.choose(row);
-        attributes.onkeydown = event => {
-          if (event.key === 'Enter') { event.preventDefault(); this.options.choose(row); }
-          const next = event.key === 'ArrowDown' ? event.currentTarget.nextSibling
-            : event.key === 'ArrowUp' ? event.currentTarget.previousSibling : null;
-          if (next) { event.preventDefault(); next.focus(); }
-        };
-      }
-      return make('tr', attributes, ...cells);
-    }));
-    this.more.hidden = rows.length <= shown.length;
+    this.shown = rows.slice(0, this.most);
+    this.body.replaceChildren(...this.shown.map(row => this.line(row)));
+    this.markChosen();
+    this.more.hidden = rows.length <= this.shown.length;
     this.more.textContent = 'show all ' + number(rows.length);
+  }
+
+  line(row) {
+    const cells = this.columns.map(column => {
+      const cell = make('td', {class: column.isNumber ? 'n' : ''});
+      cell.append(column.show(row));
+      return cell;
+    });
+    const {choose} = this.options;
+    return make('tr', !choose ? {} : {tabindex: 0, onclick: () => choose(row),
+      onkeydown: event => {
+        const next = event.key === 'ArrowDown' ? event.currentTarget.nextSibling
+          : event.key === 'ArrowUp' ? event.currentTarget.previousSibling : null;
+        if (event.key === 'Enter') choose(row);
+        else if (next) next.focus();
+        else return;
+        event.preventDefault();
+      }}, ...cells);
+  }
+
+  markChosen() {
+    const {isChosen} = this.options;
+    if (!isChosen) return;
+    this.shown.forEach((row, place) =>
+      this.body.children[place].classList.toggle('choice', isChosen(row)));
   }
 }
 

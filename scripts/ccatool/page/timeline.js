@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT
 // Live, pending, reserved and other memory over time, with marks.
 const timeline = {
-  high: 260, top: 26,
-
   build(section) {
+    this.plot = new Plot(260, 26, {id: 'timeline-canvas', 'aria-label': 'Timeline of memory. '
+      + 'Arrow keys move the moment, plus and minus zoom.'});
+    this.canvas = this.plot.canvas;
     section.append(
       make('div', {class: 'legend'},
         legendItem('live', 'live: handed out to the program'),
         legendItem('pending', 'pending: freed, the device is not done with it'),
         legendItem('reserved', 'reserved: held from the driver'),
         this.otherLabel = make('label', {hidden: true},
-          this.otherBox = make('input', {type: 'checkbox', onchange: () => R.draw()}),
+          this.otherBox = make('input', {type: 'checkbox', onchange: () => R.drawSoon()}),
           make('span', {text: ' other'}))),
-      this.canvas = make('canvas', {tabindex: 0, role: 'application', id: 'timeline-canvas',
-        'aria-label': 'Timeline of memory. Arrow keys move the moment, plus and minus zoom.'}),
-      this.readout = make('div', {class: 'readout', 'aria-live': 'polite', id: 'readout'}));
-    control(this.canvas, (x, y, event) => this.hover(x, y, event));
+      this.plot.element,
+      this.readout = make('div', {class: 'readout', 'aria-live': 'polite', id: 'readout'}),
+      this.thinned = make('p', {class: 'note', id: 'thinned'}));
+    this.plot.control({hover: (x, y, event) => this.hover(x, y, event)});
   },
 
   // What others hold of the device: known when the snapshot was written and at each failure.
@@ -34,131 +35,106 @@ const timeline = {
   },
 
   deviceChanged() {
-    const points = this.others();
+    const device = R.device, points = this.others();
     this.otherLabel.hidden = !points.some(([, bytes]) => bytes > 0);
     if (points.length) {
       this.otherLabel.lastChild.textContent = ' other: '
         + size(points[points.length - 1][1]) + ' of the device, not ours (known at the dump'
         + (points.length > 1 ? ' and at each failure)' : ')');
     }
+    this.thinned.textContent = !device.left_out ? '' : 'Of ' + number(device.events) + ' events '
+      + number(device.kept) + ' are kept: the curves show the highest and lowest moments, '
+      + counted(device.left_out.blocks, 'block') + ' of ' + size(device.left_out.largest)
+      + ' and less are not shown one by one.';
     this.otherBox.checked = points.some(([, bytes]) => bytes > 0
-      && bytes < 3 * R.device.summary.reserved_peak_bytes);
+      && bytes < 3 * device.summary.reserved_peak_bytes);
   },
 
   draw() {
-    const {pen, wide, high} = fresh(this.canvas, this.high), device = R.device, top = this.top;
+    const {plot} = this, pen = plot.begin(), {columns} = plot;
     const others = this.otherBox.checked ? this.others() : [];
-    const [from, to] = view.range();
-    let most = 1;
-    const columns = this.columns(from, to, wide);
-    for (const column of columns) most = Math.max(most, column.busy, column.reserved);
-    for (const [, bytes] of others) most = Math.max(most, bytes);
-    most *= 1.06;
-    this.most = most;
-    drawAxes(pen, wide, high, top, most);
-    const y = bytes => high - BOTTOM - bytes / most * (high - BOTTOM - top);
-    this.area(pen, columns, y, 'pending', column => column.busy, 0.75);
-    this.area(pen, columns, y, 'live', column => column.live, 0.9);
-    this.line(pen, columns, y, 'reserved', column => column.reserved, wide);
+    const {values, reserved} = this.compute(columns);
+    plot.most = highest(reserved);
+    for (let c = 0; c < columns; c++) {
+      plot.most = Math.max(plot.most, values[2 * c] + values[2 * c + 1]);
+    }
+    for (const [, bytes] of others) plot.most = Math.max(plot.most, bytes);
+    plot.most *= 1.06;
+    plot.paint(pen, values, [palette.pixel(colour('live'), 0.9),
+      palette.pixel(colour('pending'), 0.85)]);
+    plot.axes(pen);
+    plot.stroke(pen, reserved, colour('reserved'));
     pen.fillStyle = colour('other');
     for (const [moment, bytes] of others) {
-      const x = view.x(view.position(moment), wide);
-      pen.fillRect(Math.min(x, wide - RIGHT) - 3, y(bytes) - 3, 6, 6);
+      const x = plot.x(view.position(moment));
+      pen.fillRect(Math.min(x, plot.wide - RIGHT) - 3, plot.y(bytes) - 3, 6, 6);
     }
-    this.drawMarks(pen, wide, high, top);
-    drawMoment(pen, wide, high, top);
+    this.drawMarks(pen);
+    plot.showMoment();
   },
 
-  // For each pixel the highest of each level; gaps take the level before.
-  columns(from, to, wide) {
-    const {live, pending, reserved} = R.device.levels, places = view.columnsOf(from, to, wide);
-    const found = [];
-    let current = null;
-    const leave = (i, x) => {
-      const last = {live: live[i], busy: live[i] + pending[i], reserved: reserved[i]};
-      found.push({x: current.x, ...last}, {x, ...last});   // a step, not a slope
-    };
-    for (let i = from; i <= to; i++) {
-      const x = places[i - from], at = i + 1, busy = live[at] + pending[at];
-      if (current && current.x === x) {
-        if (live[at] > current.live) current.live = live[at];
-        if (busy > current.busy) current.busy = busy;
-        if (reserved[at] > current.reserved) current.reserved = reserved[at];
-        continue;
+  // Of each column the highest live, live and pending together, and reserved memory; what is
+  // pending is painted on top of what is live.
+  compute(columns) {
+    const {live, pending, reserved} = R.device, firsts = view.firsts(columns);
+    const values = new Float64Array(2 * columns), held = new Float64Array(columns);
+    for (let c = 0; c < columns; c++) {
+      // With nothing between the two, the level before counts.
+      const first = Math.min(firsts[c], firsts[c + 1] - 1) + 1, last = firsts[c + 1];
+      let mostLive = 0, mostBusy = 0, mostHeld = 0;
+      for (let i = first; i <= last; i++) {
+        if (live[i] > mostLive) mostLive = live[i];
+        if (live[i] + pending[i] > mostBusy) mostBusy = live[i] + pending[i];
+        if (reserved[i] > mostHeld) mostHeld = reserved[i];
       }
-      if (current) leave(at - 1, x);
-      current = {x, live: live[at], busy, reserved: reserved[at]};
-      found.push(current);
+      values[2 * c] = mostLive;
+      values[2 * c + 1] = mostBusy - mostLive;
+      held[c] = mostHeld;
     }
-    if (current) leave(to + 1, wide - RIGHT);
-    return found;
+    return {values, reserved: held};
   },
 
-  area(pen, columns, y, name, value, alpha) {
-    if (!columns.length) return;
-    pen.fillStyle = colour(name);
-    pen.globalAlpha = alpha;
-    pen.beginPath();
-    pen.moveTo(columns[0].x, y(0));
-    for (const column of columns) pen.lineTo(column.x, y(value(column)));
-    pen.lineTo(columns[columns.length - 1].x, y(0));
-    pen.fill();
-    pen.globalAlpha = 1;
+  markX(mark) {
+    return this.plot.x(view.isTime ? mark.time : mark.at !== undefined ? mark.at
+      : R.device.eventAtTime(mark.time));
   },
 
-  line(pen, columns, y, name, value) {
-    pen.strokeStyle = colour(name);
-    pen.lineWidth = 1.8;
-    pen.beginPath();
-    columns.forEach((column, i) => {
-      if (i) pen.lineTo(column.x, y(value(column))); else pen.moveTo(column.x, y(value(column)));
-    });
-    pen.stroke();
-    pen.lineWidth = 1;
+  // The left and right edge of an annotated span; one without an end reaches to the right.
+  spanX(mark) {
+    return [Math.max(LEFT, this.markX(mark)), Math.min(this.plot.wide - RIGHT, mark.end === null
+      ? Infinity : this.markX({time: mark.end}))];
   },
 
-  markX(mark, wide) {
-    return view.x(view.isTime ? mark.time : mark.at !== undefined ? mark.at
-      : R.device.eventAtTime(mark.time), wide);
-  },
-
-  drawMarks(pen, wide, high, top) {
+  drawMarks(pen) {
+    const {plot} = this, bottom = plot.high - BOTTOM;
     pen.textAlign = 'center';
     pen.textBaseline = 'middle';
     for (const mark of R.device.marks) {
-      const x = this.markX(mark, wide);
-      const isSeen = x >= LEFT - 1 && x <= wide - RIGHT + 1;
       if (mark.kind === 'span') {
-        const end = mark.end === null ? wide - RIGHT
-          : this.markX({time: mark.end}, wide);
-        const low = Math.max(LEFT, x), high2 = Math.min(wide - RIGHT, end);
-        if (high2 <= low) continue;
+        const [low, high] = this.spanX(mark);
+        if (high <= low) continue;
         pen.fillStyle = colour('other');
         pen.globalAlpha = 0.35;
-        pen.fillRect(low, 2, Math.max(2, high2 - low), 7);
+        pen.fillRect(low, 2, Math.max(2, high - low), 7);
         pen.globalAlpha = 1;
-      } else if (isSeen) {
-        pen.fillStyle = pen.strokeStyle = colour(mark.kind === 'oom' ? 'mark' : 'accent');
-        pen.beginPath();
-        if (mark.kind === 'oom') {
-          pen.moveTo(x - 6, 10); pen.lineTo(x + 6, 10); pen.lineTo(x, 21);
-        } else if (mark.kind === 'snapshot') {
-          pen.moveTo(x, 10); pen.lineTo(x + 5, 15.5); pen.lineTo(x, 21); pen.lineTo(x - 5, 15.5);
-        } else {
-          pen.arc(x, 15.5, 4, 0, 7);
-        }
-        pen.fill();
-        pen.globalAlpha = 0.5;
-        pen.beginPath();
-        pen.moveTo(x, 21);
-        pen.lineTo(x, high - BOTTOM);
-        pen.stroke();
-        pen.globalAlpha = 1;
+        continue;
       }
+      const x = this.markX(mark);
+      if (!plot.isInside(x)) continue;
+      pen.fillStyle = pen.strokeStyle = colour(mark.kind === 'oom' ? 'mark' : 'accent');
+      pen.beginPath();
+      MARK_SHAPES[mark.kind](pen, x);
+      pen.fill();
+      pen.globalAlpha = 0.5;
+      pen.beginPath();
+      pen.moveTo(x, 21);
+      pen.lineTo(x, bottom);
+      pen.stroke();
+      pen.globalAlpha = 1;
     }
     if (!R.device.peak_is_lost && R.device.count) {
-      const x = view.x(view.position(R.device.peak), wide);
-      if (x >= LEFT && x <= wide - RIGHT) {
+      const x = plot.x(view.position(R.device.peak));
+      if (plot.isInside(x)) {
         pen.fillStyle = colour('faint');
         pen.fillText('peak', x, 16);
       }
@@ -180,21 +156,15 @@ const timeline = {
   },
 
   hover(x, y, event) {
-    const wide = this.canvas.clientWidth;
-    if (y < this.top) {
-      const near = R.device.marks.filter(mark => {
-        const at = this.markX(mark, wide);
-        return mark.kind === 'span' ? at - 4 <= x && (mark.end === null
-          || x <= this.markX({time: mark.end}, wide) + 4) : Math.abs(at - x) < 8;
-      });
-      if (near.length) {
-        tip(near.slice(0, 4).map(mark => this.describe(mark)).join('\n\n'), event.clientX,
-          event.clientY);
-        return;
-      }
-    }
-    const moment = view.momentAt(view.value(x, wide));
-    tip(this.momentText(moment), event.clientX, event.clientY);
+    const near = y < this.plot.top ? R.device.marks.filter(mark => this.isNear(mark, x)) : [];
+    tip(near.length ? near.slice(0, 4).map(mark => this.describe(mark)).join('\n\n')
+      : this.momentText(view.momentAt(this.plot.value(x))), event.clientX, event.clientY);
+  },
+
+  isNear(mark, x) {
+    if (mark.kind !== 'span') return Math.abs(this.markX(mark) - x) < 8;
+    const [low, high] = this.spanX(mark);
+    return low - 4 <= x && x <= high + 4;
   },
 
   momentText(moment) {
@@ -218,6 +188,18 @@ const timeline = {
     this.readout.textContent = 'moment: ' + this.momentText(moment).replace(/\n/g, ', ') + ' - '
       + what;
   },
+};
+
+// The outline of a mark between 10 and 21 pixels from the top.
+const MARK_SHAPES = {
+  oom(pen, x) { pen.moveTo(x - 6, 10); pen.lineTo(x + 6, 10); pen.lineTo(x, 21); },
+  snapshot(pen, x) {
+    pen.moveTo(x, 10);
+    pen.lineTo(x + 5, 15.5);
+    pen.lineTo(x, 21);
+    pen.lineTo(x - 5, 15.5);
+  },
+  annotate(pen, x) { pen.arc(x, 15.5, 4, 0, 7); },
 };
 
 function legendItem(name, text) {
