@@ -2,6 +2,7 @@
 /* Graphs: captured and explicit, their launches, their memory. */
 #include "rule.h"
 
+#include <pthread.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -203,6 +204,36 @@ RULE(graph, events_in_a_capture_are_edges, "guide, Cross-stream Dependencies and
     CHECK_EQ(count, 4);
     OK(cudaGraphGetRootNodes(graph, NULL, &roots));
     CHECK_EQ(roots, 1);
+}
+
+/* The thread has two bytes of stack for a node. */
+static void *capture_deep(void *unused)
+{
+    cudaGraph_t graph;
+    size_t count = 0;
+
+    (void)unused;
+    OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+    for (int i = 0; i < 64000; i++) {
+        OK(cudaMemsetAsync(p, i, 1, stream));
+    }
+    OK(cudaStreamEndCapture(stream, &graph));
+    OK(cudaGraphGetNodes(graph, NULL, &count));
+    CHECK_EQ(count, 64000);
+    OK(cudaGraphDestroy(graph));
+    return NULL;
+}
+
+RULE(graph, depth_costs_no_stack, "assumed")
+{
+    pthread_attr_t small;
+    pthread_t thread;
+
+    start();
+    CHECK_EQ(pthread_attr_init(&small), 0);
+    CHECK_EQ(pthread_attr_setstacksize(&small, 131072), 0);
+    CHECK_EQ(pthread_create(&thread, &small, capture_deep, NULL), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 
 RULE(graph, streams_must_be_joined, "cuda.h, CUDA_ERROR_STREAM_CAPTURE_UNJOINED")

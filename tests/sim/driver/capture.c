@@ -338,14 +338,29 @@ void sim_capture_drop(struct sim_queue *queue)
     }
 }
 
-static void mark_behind(struct CUgraphNode_st *node)
+/* Marks what comes before the nodes, themselves included, with no recursion: graphs may be deep. A
+ * node is put on the stack once, when it is marked. */
+static void mark_behind(const struct CUgraph_st *graph, CUgraphNode const *nodes, size_t count)
 {
-    if (node->mark == 0) {
-        node->mark = 1;
-        for (size_t i = 0; i < node->before_count; i++) {
-            mark_behind(node->before[i]);
+    struct CUgraphNode_st **stack = calloc(graph->node_count + 1, sizeof(CUgraphNode));
+    size_t height = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (nodes[i]->mark == 0) {
+            nodes[i]->mark = 1;
+            stack[height++] = nodes[i];
         }
     }
+    while (height > 0) {
+        const struct CUgraphNode_st *node = stack[--height];
+        for (size_t i = 0; i < node->before_count; i++) {
+            if (node->before[i]->mark == 0) {
+                node->before[i]->mark = 1;
+                stack[height++] = node->before[i];
+            }
+        }
+    }
+    free(stack);
 }
 
 /* Does the origin come after all that other queues have recorded? */
@@ -356,9 +371,7 @@ static bool is_joined(const struct sim_capture *capture)
     for (struct CUgraphNode_st *node = capture->graph->first; node != NULL; node = node->next) {
         node->mark = 0;
     }
-    for (size_t i = 0; i < origin->capture_node_count; i++) {
-        mark_behind(origin->capture_nodes[i]);
-    }
+    mark_behind(capture->graph, origin->capture_nodes, origin->capture_node_count);
     for (struct sim_queue *queue = origin->context->queues; queue != NULL; queue = queue->next) {
         for (size_t i = 0; queue->capture == capture && i < queue->capture_node_count; i++) {
             if (queue->capture_nodes[i]->mark == 0) {
