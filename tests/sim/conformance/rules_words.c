@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Stream memory operations, and batches of copies. */
+/* Words in memory by which streams wait for each other, and the order that comes of it. */
 #include "rule.h"
 
 #include <string.h>
 
 static CUstream first;
 static CUstream second;
+static CUstream third;
 static CUdeviceptr word;
+static CUdeviceptr p;
 static volatile unsigned *host_word;
 
 static void start(void)
@@ -16,6 +18,8 @@ static void start(void)
     rule_start(0);
     OK(cuStreamCreate(&first, CU_STREAM_NON_BLOCKING));
     OK(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
+    OK(cuStreamCreate(&third, CU_STREAM_NON_BLOCKING));
+    OK(cuMemAlloc(&p, 64));
     OK(cuMemAlloc(&word, 64));
     OK(cuMemsetD8(word, 0, 64));
     OK(cuMemHostAlloc(&pinned, 64, 0));
@@ -24,11 +28,11 @@ static void start(void)
     host_word = pinned;
 }
 
-static unsigned read_word(CUdeviceptr p)
+static unsigned read_word(CUdeviceptr from)
 {
     unsigned value;
 
-    OK(cuMemcpyDtoH(&value, p, sizeof(value)));
+    OK(cuMemcpyDtoH(&value, from, sizeof(value)));
     return value;
 }
 
@@ -222,128 +226,210 @@ RULE(word, both_sides_may_use_it_at_once, "cuda.h, cuStreamWaitValue32", RULE_RI
     OK(cuStreamSynchronize(second));
 }
 
-RULE(word, its_order_is_not_seen, "cuda.h, cuStreamWaitValue32", RULE_WRONG)
+static CUresult use(CUstream stream)
 {
-    CUdeviceptr p;
+    return cuMemsetD8Async(p, 1, 64, stream);
+}
 
+RULE(word_order, work_behind_a_wait_comes_after_the_write, "cuda.h, cuStreamWaitValue32",
+     RULE_RIGHT)
+{
     start();
-    OK(cuMemAlloc(&p, 64));
-    OK(cuMemsetD8Async(p, 1, 64, second));
+    OK(use(second));
     OK(cuStreamWriteValue32(second, word, 1, 0));
     OK(cuStreamWaitValue32(first, word, 1, 0));
-    CHECK_EQ(cuMemsetD8Async(p, 2, 64, first), CUDA_ERROR_ILLEGAL_ADDRESS);
+    OK(use(first));
+    OK(cuStreamSynchronize(first));
 }
 
-static const CUmemcpyAttributes in_order = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
-static const CUmemcpyAttributes at_once = {
-    .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL};
-
-static CUresult copy_two(CUdeviceptr to, CUdeviceptr from, CUmemcpyAttributes attributes,
-                         CUstream stream)
-{
-    CUdeviceptr targets[] = {to, to + 32};
-    CUdeviceptr sources[] = {from, from + 32};
-    size_t sizes[] = {4, 8};
-    size_t at = 0;
-
-    return cuMemcpyBatchAsync(targets, sources, sizes, 2, &attributes, &at, 1, stream);
-}
-
-RULE(batch, all_copies_are_made, "cuda.h, cuMemcpyBatchAsync")
+RULE(word_order, the_write_may_be_enqueued_later, "cuda.h, cuStreamWaitValue32", RULE_RIGHT)
 {
     start();
-    host_word[0] = 21;
-    host_word[8] = 22;
-    OK(copy_two(word, (CUdeviceptr)host_word, in_order, first));
+    OK(cuStreamWaitValue32(first, word, 1, 0));
+    OK(use(first));
+    OK(use(second));
+    OK(cuStreamWriteValue32(second, word, 1, 0));
     OK(cuStreamSynchronize(first));
-    CHECK_EQ(read_word(word), 21);
-    CHECK_EQ(read_word(word + 32), 22);
+    OK(cuCtxSynchronize());
 }
 
-RULE(batch, it_goes_in_the_order_of_the_stream, "cuda.h, cuMemcpyBatchAsync")
+RULE(word_order, it_goes_on_through_events, "cuda.h, cuStreamWaitValue32", RULE_RIGHT)
+{
+    CUevent event;
+
+    start();
+    OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    OK(cuStreamWaitValue32(first, word, 1, 0));
+    OK(cuEventRecord(event, first));
+    OK(cuStreamWaitEvent(third, event, 0));
+    OK(use(third));
+    OK(use(second));
+    OK(cuStreamWriteValue32(second, word, 1, 0));
+    OK(cuStreamSynchronize(third));
+}
+
+RULE(word_order, work_behind_the_write_is_not_ordered, "cuda.h, cuStreamWaitValue32", RULE_WRONG)
+{
+    start();
+    OK(cuStreamWaitValue32(first, word, 1, 0));
+    OK(use(first));
+    OK(cuStreamWriteValue32(second, word, 1, 0));
+    CHECK_EQ(use(second), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+RULE(word_order, another_streams_write_tells_nothing, "cuda.h, cuStreamWaitValue32", RULE_WRONG)
+{
+    start();
+    OK(cuStreamWaitValue32(first, word, 1, 0));
+    OK(use(first));
+    OK(use(third));
+    CHECK_EQ(cuStreamWriteValue32(second, word, 1, 0), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+RULE(word_order, a_value_that_ends_no_wait_tells_nothing, "cuda.h, cuStreamWaitValue32", RULE_WRONG)
+{
+    start();
+    OK(use(second));
+    OK(cuStreamWriteValue32(second, word, 2, 0));
+    OK(cuStreamWriteValue32(third, word, 1, 0));
+    OK(cuStreamWaitValue32(first, word, 1, CU_STREAM_WAIT_VALUE_EQ));
+    CHECK_EQ(use(first), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+RULE(word_order, any_of_several_writes_may_end_it, "cuda.h, cuStreamWaitValue32", RULE_WRONG)
+{
+    start();
+    OK(use(second));
+    OK(cuStreamWriteValue32(second, word, 1, 0));
+    OK(cuStreamWriteValue32(third, word, 1, 0));
+    OK(cuStreamWaitValue32(first, word, 1, CU_STREAM_WAIT_VALUE_EQ));
+    CHECK_EQ(use(first), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+RULE(word_order, a_counter_tells_how_far, "cuda.h, cuStreamWaitValue32", RULE_RIGHT)
+{
+    start();
+    OK(use(second));
+    OK(cuStreamWriteValue32(second, word, 1, 0));
+    OK(cuStreamWriteValue32(second, word, 2, 0));
+    OK(cuStreamWaitValue32(first, word, 1, CU_STREAM_WAIT_VALUE_GEQ));
+    OK(use(first));
+    OK(cuStreamSynchronize(first));
+}
+
+RULE(word_order, a_counter_tells_no_more, "cuda.h, cuStreamWaitValue32", RULE_WRONG)
+{
+    start();
+    OK(cuStreamWriteValue32(second, word, 1, 0));
+    OK(use(second));
+    OK(cuStreamWriteValue32(second, word, 2, 0));
+    OK(cuStreamWaitValue32(first, word, 1, CU_STREAM_WAIT_VALUE_GEQ));
+    CHECK_EQ(use(first), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+RULE(word_order, a_word_that_is_so_already_tells_nothing, "cuda.h, cuStreamWaitValue32", RULE_WRONG)
+{
+    start();
+    OK(cuStreamWriteValue32(first, word, 5, 0));
+    OK(use(second));
+    OK(cuStreamWriteValue32(second, word, 5, 0));
+    OK(cuStreamWriteValue32(first, word, 6, 0));
+    OK(cuStreamWaitValue32(first, word, 5, CU_STREAM_WAIT_VALUE_GEQ));
+    CHECK_EQ(use(first), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+RULE(word_order, the_host_tells_what_it_has_seen, "cuda.h, cuStreamWaitValue32", RULE_RIGHT)
+{
+    start();
+    OK(cuStreamWaitValue32(first, (CUdeviceptr)host_word, 1, CU_STREAM_WAIT_VALUE_EQ));
+    OK(use(second));
+    OK(use(first));
+    OK(cuStreamSynchronize(second));
+    *host_word = 1;
+    OK(cuStreamSynchronize(first));
+}
+
+RULE(word_order, the_host_does_not_tell_what_it_has_not_seen, "cuda.h, cuStreamWaitValue32",
+     RULE_WRONG)
 {
     struct rule_gate gate;
 
     start();
-    rule_close(&gate, first);
-    OK(copy_two(word, (CUdeviceptr)host_word, in_order, first));
-    host_word[0] = 23;
+    rule_close(&gate, second);
+    OK(cuStreamWaitValue32(first, (CUdeviceptr)host_word, 1, CU_STREAM_WAIT_VALUE_EQ));
+    OK(use(second));
+    OK(use(first));
+    *host_word = 1;
+    CHECK_EQ(cuStreamSynchronize(first), CUDA_ERROR_ILLEGAL_ADDRESS);
     rule_open(&gate);
-    OK(cuStreamSynchronize(first));
-    CHECK_EQ(read_word(word), 23);
 }
 
-RULE(batch, a_source_may_be_read_during_the_call, "cuda.h, cuMemcpyBatchAsync")
+RULE(word_order, the_host_may_read_it, "cuda.h, cuStreamWriteValue32")
+{
+    start();
+    OK(use(second));
+    OK(cuStreamWriteValue32(second, (CUdeviceptr)host_word, 1, 0));
+    while (*host_word != 1) {
+    }
+    OK(use(first));
+    OK(cuStreamSynchronize(first));
+}
+
+RULE(word_order, a_copy_may_write_it, "cuda.h, cuStreamWaitValue32", RULE_RIGHT)
+{
+    start();
+    OK(cuStreamWaitValue32(first, word, 0x01010101, CU_STREAM_WAIT_VALUE_EQ));
+    OK(use(first));
+    OK(use(second));
+    OK(cuMemcpyDtoDAsync(word, p, 4, second));
+    OK(cuStreamSynchronize(first));
+    OK(cuCtxSynchronize());
+}
+
+typedef CUresult (*write_function)(CUstream, CUdeviceptr, cuuint32_t, unsigned);
+
+/* As programs of release 8 to 11 call it. */
+static write_function early_write(void)
+{
+    void *address = NULL;
+
+    OK(cuGetProcAddress("cuStreamWriteValue32", &address, 8000, 0, NULL));
+    return (write_function)address;
+}
+
+RULE(word_order, early_forms_may_write_without_a_barrier,
+     "cuda.h, CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER", RULE_WRONG)
+{
+    start();
+    OK(use(second));
+    OK(early_write()(second, word, 1, CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER));
+    OK(cuStreamWaitValue32(first, word, 1, CU_STREAM_WAIT_VALUE_EQ));
+    CHECK_EQ(use(first), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+RULE(word, later_forms_have_no_writes_without_a_barrier,
+     "cuda.h, CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER; code assumed")
+{
+    start();
+    OK(cuStreamWriteValue32(first, word, 1, 0));
+    CHECK_EQ(cuStreamWriteValue32(first, word, 1, CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER),
+             CUDA_ERROR_NOT_SUPPORTED);
+}
+
+RULE(word_order, pools_do_not_see_it, "cuda.h, cuStreamWaitValue32", RULE_RIGHT)
 {
     struct rule_gate gate;
+    CUdeviceptr freed;
+    CUdeviceptr other;
 
     start();
-    host_word[0] = 24;
-    rule_close(&gate, first);
-    OK(copy_two(word, (CUdeviceptr)host_word, at_once, first));
-    host_word[0] = 25;
+    OK(cuMemAllocAsync(&freed, 64, second));
+    rule_close(&gate, second);
+    OK(cuMemFreeAsync(freed, second));
+    OK(cuStreamWriteValue32(second, word, 1, 0));
+    OK(cuStreamWaitValue32(first, word, 1, CU_STREAM_WAIT_VALUE_EQ));
+    OK(cuMemAllocAsync(&other, 64, first));
+    CHECK(other != freed);
     rule_open(&gate);
-    OK(cuStreamSynchronize(first));
-    CHECK_EQ(read_word(word), 24);
-}
-
-RULE(batch, every_copy_needs_attributes, "cuda.h, cuMemcpyBatchAsync")
-{
-    CUmemcpyAttributes none = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_INVALID};
-    CUmemcpyAttributes attributes[2] = {in_order, in_order};
-    size_t starts[2] = {0, 0};
-    size_t sizes[2] = {4, 4};
-    CUdeviceptr targets[2];
-    CUdeviceptr sources[2];
-
-    start();
-    targets[0] = targets[1] = word;
-    sources[0] = sources[1] = (CUdeviceptr)host_word;
-    CHECK_EQ(copy_two(word, (CUdeviceptr)host_word, none, first), CUDA_ERROR_INVALID_VALUE);
-    CHECK_EQ(cuMemcpyBatchAsync(targets, sources, sizes, 2, attributes, starts, 2, first),
-             CUDA_ERROR_INVALID_VALUE);
-    starts[0] = 1;
-    CHECK_EQ(cuMemcpyBatchAsync(targets, sources, sizes, 2, attributes, starts, 1, first),
-             CUDA_ERROR_INVALID_VALUE);
-}
-
-RULE(batch, the_legacy_stream_takes_none, "cuda.h, cuMemcpyBatchAsync")
-{
-    start();
-    CHECK_EQ(copy_two(word, (CUdeviceptr)host_word, in_order, NULL), CUDA_ERROR_INVALID_VALUE);
-}
-
-RULE(batch, volumes_count_elements_of_arrays, "cuda.h, cuMemcpy3DBatchAsync")
-{
-    CUDA_ARRAY3D_DESCRIPTOR shape = {
-        .Width = 4, .Height = 2, .Format = CU_AD_FORMAT_UNSIGNED_INT32, .NumChannels = 1};
-    CUDA_MEMCPY3D_BATCH_OP ops[2];
-    CUarray array;
-
-    start();
-    OK(cuArray3DCreate(&array, &shape));
-    memset(ops, 0, sizeof(ops));
-    for (unsigned i = 0; i < 8; i++) {
-        host_word[i] = i + 100;
-    }
-    for (int i = 0; i < 2; i++) {
-        CUmemcpy3DOperand *memory = i == 0 ? &ops[i].src : &ops[i].dst;
-        CUmemcpy3DOperand *other = i == 0 ? &ops[i].dst : &ops[i].src;
-        memory->type = CU_MEMCPY_OPERAND_TYPE_POINTER;
-        memory->op.ptr.ptr = i == 0 ? (CUdeviceptr)host_word : word;
-        other->type = CU_MEMCPY_OPERAND_TYPE_ARRAY;
-        other->op.array.array = array;
-        ops[i].extent.width = i == 0 ? 4 : 2;
-        ops[i].extent.height = 2;
-        ops[i].extent.depth = 1;
-        ops[i].srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
-    }
-    OK(cuMemcpy3DBatchAsync(1, &ops[0], 0, first));
-    OK(cuMemcpy3DBatchAsync(1, &ops[1], 0, first));
-    OK(cuStreamSynchronize(first));
-    CHECK_EQ(read_word(word), 100);
-    CHECK_EQ(read_word(word + 4), 101);
-    CHECK_EQ(read_word(word + 8), 104);
-    ops[0].extent.depth = 0;
-    CHECK_EQ(cuMemcpy3DBatchAsync(1, &ops[0], 0, first), CUDA_ERROR_INVALID_VALUE);
+    OK(cuCtxSynchronize());
 }

@@ -6,20 +6,22 @@
 #include "context.h"
 #include "defect.h"
 #include "space.h"
+#include "suspicion.h"
 #include "timeline.h"
+#include "word.h"
 
 #include <stdlib.h>
 
 #define MAX_ROWS 65536
 
-/* node.tie makes equal addresses distinct. */
+/* node.tie makes equal addresses distinct. The suspect's clock is NULL, or open's: what comes
+ * before the operation was not all known when it was enqueued. */
 struct access {
     struct sim_node node;
-    unsigned slot;
-    uint64_t number;
+    struct sim_suspect suspect;
+    struct sim_clock open;
     bool is_write;
     bool is_birth;
-    struct sim_party party;
 };
 
 static struct sim_node *accesses;
@@ -172,7 +174,13 @@ static void forget(struct access *access)
 {
     sim_tree_remove(&accesses, &access->node);
     access_count--;
+    sim_clock_fini(&access->open);
     free(access);
+}
+
+static bool is_over(const struct access *access)
+{
+    return sim_clock_has(&sim_host_clock, access->suspect.slot, access->suspect.number);
 }
 
 /* Drops what the host knows to be over. */
@@ -183,12 +191,21 @@ static void sweep(void)
     while (node != NULL) {
         struct access *access = (struct access *)node;
         struct sim_node *next = sim_tree_ceiling(accesses, node->key, node->tie + 1);
-        if (sim_clock_has(&sim_host_clock, access->slot, access->number)) {
+        if (is_over(access)) {
             forget(access);
         }
         node = next;
     }
     sweep_at = 2 * access_count + 4096;
+}
+
+static struct sim_suspect suspect_of(const struct sim_op *op, uint64_t start, uint64_t end,
+                                     bool is_write)
+{
+    return (struct sim_suspect){.slot = op->queue->slot,
+                                .number = op->number,
+                                .clock = &op->queue->clock,
+                                .party = party_of(op, start, end, is_write)};
 }
 
 static struct access *remember(const struct sim_op *op, uint64_t start, uint64_t end, bool is_write)
@@ -199,10 +216,13 @@ static struct access *remember(const struct sim_op *op, uint64_t start, uint64_t
     access->node.key = start;
     access->node.end = end;
     access->node.tie = ++next_tie;
-    access->slot = op->queue->slot;
-    access->number = op->number;
+    access->suspect = suspect_of(op, start, end, is_write);
+    access->suspect.clock = NULL;
+    if (sim_clock_is_open(&op->queue->clock)) {
+        sim_clock_join(&access->open, &op->queue->clock);
+        access->suspect.clock = &access->open;
+    }
     access->is_write = is_write;
-    access->party = party_of(op, start, end, is_write);
     sim_tree_insert(&accesses, &access->node);
     if (++access_count > sweep_at) {
         sweep();
@@ -223,25 +243,38 @@ static const char *what_is_wrong(const struct access *access, const struct sim_r
                          : "unordered overlap";
 }
 
+/* The operation and an access that it meets are not known to be ordered. If they may be found to be
+ * yet, that is for later. */
+static void suspect(const struct sim_op *op, struct access *access, const struct sim_suspect *own,
+                    const char *what)
+{
+    struct CUctx_st *context = op->queue->context;
+
+    if (sim_clock_is_open(own->clock) || sim_clock_is_open(&access->open)) {
+        sim_suspicion_add(context, what, own, &access->suspect);
+    } else {
+        sim_violation(context, what, &own->party, &access->suspect.party);
+        forget(access);
+    }
+}
+
 static void check_bytes(struct sim_op *op, uint64_t start, uint64_t end,
                         const struct sim_range *range)
 {
     bool is_write = range->is_write;
-    const struct sim_clock *clock = &op->queue->clock;
+    struct sim_suspect own = suspect_of(op, start, end, is_write);
     struct sim_node *node = sim_tree_overlap(accesses, start, end);
 
     while (node != NULL) {
         struct access *access = (struct access *)node;
         struct sim_node *next = sim_tree_overlap_next(accesses, node, start, end);
-        bool is_own = access->slot == op->queue->slot && access->number == op->number;
-        bool is_ordered = sim_clock_has(clock, access->slot, access->number);
+        bool is_own = access->suspect.slot == own.slot && access->suspect.number == own.number;
+        bool is_ordered = sim_clock_has(own.clock, access->suspect.slot, access->suspect.number);
         bool is_inside = access->node.key >= start && access->node.end <= end;
         if (!is_own && !is_ordered &&
             (SIM_DEFECT(only_two_writes_meet) ? access->is_write && is_write
                                               : access->is_write || is_write)) {
-            struct sim_party party = party_of(op, start, end, is_write);
-            sim_violation(op->queue->context, what_is_wrong(access, range), &party, &access->party);
-            forget(access);
+            suspect(op, access, &own, what_is_wrong(access, range));
         } else if (is_ordered && is_inside && (is_write || !access->is_write)) {
             /* Whoever is unordered with that one is unordered with this one too. */
             forget(access);
@@ -293,7 +326,7 @@ static void report_in_use(const struct sim_block *block, const struct access *ac
 {
     struct sim_party party = sim_party_of_call(block->node.key, block->node.end);
 
-    sim_violation(block->context, "freed while in use", &party, &access->party);
+    sim_violation(block->context, "freed while in use", &party, &access->suspect.party);
 }
 
 /* owner NULL: nothing is judged. */
@@ -304,12 +337,24 @@ static void forget_all(uint64_t start, uint64_t end, const struct sim_block *own
     while (node != NULL) {
         struct access *access = (struct access *)node;
         struct sim_node *next = sim_tree_overlap_next(accesses, node, start, end);
-        if (owner != NULL && !access->is_birth &&
-            !sim_clock_has(&sim_host_clock, access->slot, access->number)) {
+        if (owner != NULL && !access->is_birth && !is_over(access)) {
             report_in_use(owner, access);
         }
         forget(access);
         node = next;
+    }
+    sim_words_forget(start, end);
+}
+
+void sim_access_join_writers(uint64_t start, uint64_t end, struct sim_clock *clock)
+{
+    struct sim_node *node = sim_tree_overlap(accesses, start, end);
+
+    for (; node != NULL; node = sim_tree_overlap_next(accesses, node, start, end)) {
+        const struct access *access = (const struct access *)node;
+        if (access->is_write) {
+            sim_clock_set(clock, access->suspect.slot, access->suspect.number);
+        }
     }
 }
 

@@ -32,5 +32,7 @@ bool sim_access_has_died(const struct sim_op *op);
  * violation when is_checked. */
 void sim_access_forget(struct sim_block *block, bool is_checked);
 void sim_access_forget_bytes(uint64_t start, uint64_t end);
+/* What has written to the bytes, as far as it is remembered, is in the clock from now on. */
+void sim_access_join_writers(uint64_t start, uint64_t end, struct sim_clock *clock);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Stream memory operations: a stream waits until a word has a value, or writes one. As the
- * documentation has it, order that comes about by them is not seen by CUDA, nor here. */
+/* Stream memory operations: a stream waits until a word has a value, or writes one. */
 #include "access.h"
 #include "block.h"
 #include "capture.h"
@@ -9,6 +8,7 @@
 #include "graph.h"
 #include "sim_api.h"
 #include "space.h"
+#include "word.h"
 #include "work.h"
 
 #include <string.h>
@@ -35,28 +35,12 @@ static unsigned bytes_of(CUstreamBatchMemOpType type)
 static bool has_value(const struct sim_op *op)
 {
     const char *payload = op->ranges[0].payload;
-    uint64_t value = op->value;
-    bool is_wide = op->value_bytes == 8;
-    uint64_t word = is_wide ? __atomic_load_n((const uint64_t *)payload, __ATOMIC_ACQUIRE)
-                            : __atomic_load_n((const uint32_t *)payload, __ATOMIC_ACQUIRE);
-    uint64_t mask = is_wide ? UINT64_MAX : UINT32_MAX;
+    uint64_t word = op->value_bytes == 8
+                        ? __atomic_load_n((const uint64_t *)payload, __ATOMIC_ACQUIRE)
+                        : __atomic_load_n((const uint32_t *)payload, __ATOMIC_ACQUIRE);
 
-    if (SIM_DEFECT(words_are_not_waited_for)) {
-        return true;
-    }
-    switch (op->extra & 3) {
-    case CU_STREAM_WAIT_VALUE_EQ: return word == value;
-    case CU_STREAM_WAIT_VALUE_AND: return (word & value) != 0;
-    case CU_STREAM_WAIT_VALUE_NOR: return (~(word | value) & mask) != 0;
-    default:
-        return is_wide ? (int64_t)(word - value) >= 0
-                       : (int32_t)((uint32_t)word - (uint32_t)value) >= 0;
-    }
-}
-
-static void run_wait(struct sim_op *op)
-{
-    (void)op;
+    return SIM_DEFECT(words_are_not_waited_for) ||
+           sim_word_satisfies(word, op->value, op->value_bytes, op->extra);
 }
 
 static void run_write(struct sim_op *op)
@@ -68,6 +52,7 @@ static void run_write(struct sim_op *op)
     } else {
         __atomic_store_n((uint32_t *)payload, (uint32_t)op->value, __ATOMIC_RELEASE);
     }
+    sim_word_is_written(op);
 }
 
 /* waitValue and writeValue have the same shape. A word in memory of a device that is not live is a
@@ -105,27 +90,42 @@ static CUresult check(const CUstreamBatchMemOpParams *op)
     return CUDA_SUCCESS;
 }
 
-static CUresult run_one(const CUstreamBatchMemOpParams *params, struct sim_queue *queue)
+/* The operation is held over its enqueueing: it may have run by then. */
+static CUresult run_word(const CUstreamBatchMemOpParams *params, struct sim_queue *queue)
 {
     struct CUctx_st *context = queue->context;
-
-    if (!is_wait(params->operation) && !is_write(params->operation)) {
-        return sim_submit(sim_op_create(queue, "memory barrier"));
-    }
     bool is_waiting = is_wait(params->operation);
+    bool has_barrier = (params->writeValue.flags & CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER) == 0;
     struct sim_op *op = sim_op_create(queue,
                                       is_waiting ? "cuStreamWaitValue" : "cuStreamWriteValue");
+
     op->value_bytes = bytes_of(params->operation);
     op->value = op->value_bytes == 8 ? params->waitValue.value64 : params->waitValue.value;
     op->extra = params->waitValue.flags;
-    op->run = is_waiting ? run_wait : run_write;
+    op->run = is_waiting ? sim_word_wait_is_over : run_write;
+    op->drop = is_waiting ? sim_word_wait_drop : NULL;
     op->is_due = is_waiting ? has_value : NULL;
     sim_op_word(op, params->waitValue.address, op->value_bytes);
     if (op->is_broken) {
         sim_op_drop(op);
         return context->sticky;
     }
-    return sim_submit(op);
+    sim_op_hold(op);
+    CUresult result = sim_submit(op);
+    if (op->number != 0 && is_waiting) {
+        sim_word_wait(op);
+    } else if (op->number != 0) {
+        sim_word_write(op, has_barrier);
+    }
+    sim_op_drop(op);
+    return result == CUDA_SUCCESS ? context->sticky : result;
+}
+
+static CUresult run_one(const CUstreamBatchMemOpParams *params, struct sim_queue *queue)
+{
+    return is_wait(params->operation) || is_write(params->operation)
+               ? run_word(params, queue)
+               : sim_submit(sim_op_create(queue, "memory barrier"));
 }
 
 CUresult sim_memops_run(const struct sim_memop_work *work, struct sim_queue *queue)
@@ -149,24 +149,24 @@ static CUresult check_all(unsigned count, const CUstreamBatchMemOpParams *ops)
 }
 
 /* All are looked at before one is enqueued. */
-CUresult sim_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
-                                   CUstreamBatchMemOpParams *paramArray, unsigned int flags)
+static CUresult submit_all(CUstream stream, unsigned count, CUstreamBatchMemOpParams *ops,
+                           unsigned flags)
 {
     struct sim_queue *queue;
     CUresult result = sim_enter_stream(stream, &queue);
 
     if (result == CUDA_SUCCESS &&
-        (count >= MAX_BATCH || flags != 0 || (paramArray == NULL && count != 0))) {
+        (count >= MAX_BATCH || flags != 0 || (ops == NULL && count != 0))) {
         result = CUDA_ERROR_INVALID_VALUE;
     }
     if (result == CUDA_SUCCESS) {
-        result = check_all(count, paramArray);
+        result = check_all(count, ops);
     }
     if (result != CUDA_SUCCESS || count == 0) {
         return result;
     }
     struct sim_work work = {.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
-                            .memops = {.count = count, .ops = paramArray}};
+                            .memops = {.count = count, .ops = ops}};
     return sim_work_submit(&work, queue);
 }
 
@@ -184,7 +184,31 @@ static CUresult submit(CUstream stream, CUstreamBatchMemOpType type, CUdeviceptr
     } else {
         params.waitValue.value = (cuuint32_t)value;
     }
-    return sim_cuStreamBatchMemOp_v2(stream, 1, &params, 0);
+    return submit_all(stream, 1, &params, 0);
+}
+
+static bool has_no_barrier(const CUstreamBatchMemOpParams *op)
+{
+    return is_write(op->operation) &&
+           (op->writeValue.flags & CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER) != 0;
+}
+
+/* Writes without a barrier are for the first forms alone. */
+CUresult sim_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
+                                   CUstreamBatchMemOpParams *paramArray, unsigned int flags)
+{
+    for (unsigned i = 0; i < count && count < MAX_BATCH && paramArray != NULL; i++) {
+        if (has_no_barrier(&paramArray[i])) {
+            return CUDA_ERROR_NOT_SUPPORTED;
+        }
+    }
+    return submit_all(stream, count, paramArray, flags);
+}
+
+CUresult sim_cuStreamBatchMemOp(CUstream stream, unsigned int count,
+                                CUstreamBatchMemOpParams *paramArray, unsigned int flags)
+{
+    return submit_all(stream, count, paramArray, flags);
 }
 
 CUresult sim_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value,
@@ -199,16 +223,32 @@ CUresult sim_cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_
     return submit(stream, CU_STREAM_MEM_OP_WAIT_VALUE_64, addr, value, flags);
 }
 
+CUresult sim_cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value,
+                                  unsigned int flags)
+{
+    return submit(stream, CU_STREAM_MEM_OP_WRITE_VALUE_32, addr, value, flags);
+}
+
+CUresult sim_cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value,
+                                  unsigned int flags)
+{
+    return submit(stream, CU_STREAM_MEM_OP_WRITE_VALUE_64, addr, value, flags);
+}
+
 CUresult sim_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value,
                                      unsigned int flags)
 {
-    return submit(stream, CU_STREAM_MEM_OP_WRITE_VALUE_32, addr, value, flags);
+    return (flags & CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER) != 0
+               ? CUDA_ERROR_NOT_SUPPORTED
+               : sim_cuStreamWriteValue32(stream, addr, value, flags);
 }
 
 CUresult sim_cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value,
                                      unsigned int flags)
 {
-    return submit(stream, CU_STREAM_MEM_OP_WRITE_VALUE_64, addr, value, flags);
+    return (flags & CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER) != 0
+               ? CUDA_ERROR_NOT_SUPPORTED
+               : sim_cuStreamWriteValue64(stream, addr, value, flags);
 }
 
 static CUresult read_node(struct sim_work *work, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)

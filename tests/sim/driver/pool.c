@@ -103,10 +103,13 @@ static bool reserve(struct CUmemPoolHandle_st *pool, size_t size_bytes)
     return true;
 }
 
-/* Does the free come before what goes into the queue? */
+/* Does CUDA see that the free comes before what goes into the queue? */
 static bool is_before(const struct sim_pending_free *pending, const struct sim_queue *queue)
 {
-    return sim_clock_has(&queue->clock, pending->slot, pending->number) ||
+    if (SIM_DEFECT(pools_follow_words)) {
+        return sim_clock_has(&queue->clock, pending->slot, pending->number);
+    }
+    return sim_clock_has_seen(&queue->clock, pending->slot, pending->number) ||
            SIM_DEFECT(pools_reuse_too_early);
 }
 
