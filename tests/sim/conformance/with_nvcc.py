@@ -13,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 def build_and_run(nvcc, include, libraries, runtime):
     """(verdicts, status) of the rules over that runtime."""
-    sources = [os.path.join(HERE, name) for name in ('kernels.cu', 'needs.c', 'rule.c')]
+    sources = [os.path.join(HERE, name) for name in ('kernels.cu', 'needs.c', 'process.c', 'rule.c')]
     sources += sorted(glob.glob(HERE + '/rules_*.c'))
     sources.append(os.path.join(HERE, '..', 'tests', 'check.c'))
     with tempfile.TemporaryDirectory() as folder:

@@ -14,8 +14,8 @@
 
 #define MAX_ROWS 65536
 
-/* node.tie makes equal addresses distinct. The suspect's clock is NULL, or open's: what comes
- * before the operation was not all known when it was enqueued. */
+/* By what the checks call the bytes; node.tie makes equal ones distinct. The suspect's clock is
+ * NULL, or open's: what comes before the operation was not all known when it was enqueued. */
 struct access {
     struct sim_node node;
     struct sim_suspect suspect;
@@ -208,21 +208,22 @@ static struct sim_suspect suspect_of(const struct sim_op *op, uint64_t start, ui
                                 .party = party_of(op, start, end, is_write)};
 }
 
-static struct access *remember(const struct sim_op *op, uint64_t start, uint64_t end, bool is_write)
+static struct access *remember(const struct sim_op *op, uint64_t start, uint64_t size_bytes,
+                               const struct sim_suspect *own)
 {
     static uint64_t next_tie;
     struct access *access = calloc(1, sizeof(*access));
 
     access->node.key = start;
-    access->node.end = end;
+    access->node.end = start + size_bytes;
     access->node.tie = ++next_tie;
-    access->suspect = suspect_of(op, start, end, is_write);
+    access->suspect = *own;
     access->suspect.clock = NULL;
     if (sim_clock_is_open(&op->queue->clock)) {
         sim_clock_join(&access->open, &op->queue->clock);
         access->suspect.clock = &access->open;
     }
-    access->is_write = is_write;
+    access->is_write = own->party.is_write;
     sim_tree_insert(&accesses, &access->node);
     if (++access_count > sweep_at) {
         sweep();
@@ -258,11 +259,14 @@ static void suspect(const struct sim_op *op, struct access *access, const struct
     }
 }
 
-static void check_bytes(struct sim_op *op, uint64_t start, uint64_t end,
+/* [address, address + size_bytes) lies in one block; start is what the checks call its first byte.
+ */
+static void check_bytes(struct sim_op *op, uint64_t address, size_t size_bytes, uint64_t start,
                         const struct sim_range *range)
 {
     bool is_write = range->is_write;
-    struct sim_suspect own = suspect_of(op, start, end, is_write);
+    uint64_t end = start + size_bytes;
+    struct sim_suspect own = suspect_of(op, address, address + size_bytes, is_write);
     struct sim_node *node = sim_tree_overlap(accesses, start, end);
 
     while (node != NULL) {
@@ -281,7 +285,27 @@ static void check_bytes(struct sim_op *op, uint64_t start, uint64_t end,
         }
         node = next;
     }
-    remember(op, start, end, is_write)->is_birth = range->is_birth;
+    remember(op, start, size_bytes, &own)->is_birth = range->is_birth;
+}
+
+/* Mappings that lie side by side may show memory that does not. */
+static void check_row(struct sim_op *op, uint64_t address, const struct sim_range *range)
+{
+    uint64_t end = address + range->size_bytes;
+    const struct sim_block *block = range->block;
+
+    while (block->kind == SIM_BLOCK_MAPPED && address < end) {
+        const struct sim_block *at = sim_block_find(address);
+        if (at == NULL) {
+            return;
+        }
+        uint64_t part_end = at->node.end < end ? at->node.end : end;
+        check_bytes(op, address, part_end - address, sim_block_identity(at, address), range);
+        address = part_end;
+    }
+    if (address < end) {
+        check_bytes(op, address, range->size_bytes, sim_block_identity(block, address), range);
+    }
 }
 
 void sim_access_check(struct sim_op *op)
@@ -293,8 +317,7 @@ void sim_access_check(struct sim_op *op)
             continue;
         }
         for (size_t row = 0; row < range->rows; row++) {
-            uint64_t start = range->address + row * range->pitch_bytes;
-            check_bytes(op, start, start + range->size_bytes, range);
+            check_row(op, range->address + row * range->pitch_bytes, range);
         }
     }
 }
@@ -329,21 +352,34 @@ static void report_in_use(const struct sim_block *block, const struct access *ac
     sim_violation(block->context, "freed while in use", &party, &access->suspect.party);
 }
 
-/* owner NULL: nothing is judged. */
-static void forget_all(uint64_t start, uint64_t end, const struct sim_block *owner)
+/* Of a mapped block only what was done through its own addresses: the memory may go on. */
+static bool is_by(const struct access *access, const struct sim_block *block)
+{
+    const struct sim_party *party = &access->suspect.party;
+
+    return block->kind != SIM_BLOCK_MAPPED ||
+           (party->start >= block->node.key && party->end <= block->node.end);
+}
+
+/* owner NULL: all of the bytes, and nothing is judged. */
+static void forget_all(uint64_t start, uint64_t end, const struct sim_block *owner, bool is_checked)
 {
     struct sim_node *node = sim_tree_overlap(accesses, start, end);
 
     while (node != NULL) {
         struct access *access = (struct access *)node;
         struct sim_node *next = sim_tree_overlap_next(accesses, node, start, end);
-        if (owner != NULL && !access->is_birth && !is_over(access)) {
-            report_in_use(owner, access);
+        if (owner == NULL || is_by(access, owner)) {
+            if (is_checked && !access->is_birth && !is_over(access)) {
+                report_in_use(owner, access);
+            }
+            forget(access);
         }
-        forget(access);
         node = next;
     }
-    sim_words_forget(start, end);
+    if (owner == NULL || owner->kind != SIM_BLOCK_MAPPED) {
+        sim_words_forget(start, end);
+    }
 }
 
 void sim_access_join_writers(uint64_t start, uint64_t end, struct sim_clock *clock)
@@ -360,10 +396,12 @@ void sim_access_join_writers(uint64_t start, uint64_t end, struct sim_clock *clo
 
 void sim_access_forget(struct sim_block *block, bool is_checked)
 {
-    forget_all(block->node.key, block->node.end, is_checked ? block : NULL);
+    uint64_t start = sim_block_identity(block, block->node.key);
+
+    forget_all(start, start + block->size_bytes, block, is_checked);
 }
 
 void sim_access_forget_bytes(uint64_t start, uint64_t end)
 {
-    forget_all(start, end, NULL);
+    forget_all(start, end, NULL, false);
 }

@@ -30,6 +30,7 @@ struct sim_block *sim_block_add(uint64_t address, size_t size_bytes, enum sim_bl
     block->node.key = address;
     block->node.end = address + size_bytes;
     block->size_bytes = size_bytes;
+    block->identity = address;
     block->kind = kind;
     block->id = SIM_DEFECT(buffer_ids_come_again) ? address : next_id++;
     block->references = 1;
@@ -93,4 +94,11 @@ struct sim_block *sim_block_first(void)
 bool sim_block_is_on_device(const struct sim_block *block)
 {
     return block->kind <= SIM_BLOCK_IMPORTED;
+}
+
+uint64_t sim_block_identity(const struct sim_block *block, uint64_t address)
+{
+    return block != NULL && !SIM_DEFECT(mappings_are_apart)
+               ? block->identity + (address - block->node.key)
+               : address;
 }

@@ -38,6 +38,8 @@ struct sim_block {
     char *payload;
     size_t size_bytes;
     size_t rounded_bytes;
+    /* What the checks call the first byte: mappings of the same memory have it in common. */
+    uint64_t identity;
     unsigned flags;
     unsigned long long id;
     unsigned references;
@@ -65,5 +67,8 @@ struct sim_block *sim_block_first(void);
 CUresult sim_block_free_in_order(struct sim_block *block, struct sim_queue *queue,
                                  const char *name);
 bool sim_block_is_on_device(const struct sim_block *block);
+/* What the checks call the byte at an address in the block; the address itself when that is NULL.
+ */
+uint64_t sim_block_identity(const struct sim_block *block, uint64_t address);
 
 #endif

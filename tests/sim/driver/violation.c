@@ -62,6 +62,10 @@ void sim_violation(struct CUctx_st *context, const char *what, const struct sim_
     print_party("by", party);
     if (other != NULL) {
         print_party("with", other);
+        if (party->start >= other->end || other->start >= party->end) {
+            dprintf(STDERR_FILENO,
+                    "simcuda: violation:   both addresses lead to the same memory\n");
+        }
     }
     sim_timeline_print(party, other);
 }

@@ -21,13 +21,15 @@
 
 #define PHYSICAL_MAGIC 0x50485953u
 
-/* Lives as long as handles or mappings do. is_imported: another process counts it. */
+/* Lives as long as handles or mappings do. is_imported: another process counts it. identity: what
+ * the checks call its first byte, an address that nothing else has. */
 struct physical {
     unsigned magic;
     unsigned handles;
     unsigned mappings;
     bool is_imported;
     size_t size_bytes;
+    uint64_t identity;
     CUmemAllocationProp prop;
     int fd;
     char *payload;
@@ -71,6 +73,8 @@ static void end_if_unused(struct physical *physical)
     if (physical->handles != 0 || physical->mappings != 0) {
         return;
     }
+    sim_access_forget_bytes(physical->identity, physical->identity + physical->size_bytes);
+    sim_space_unreserve(physical->identity, physical->size_bytes);
     munmap(physical->payload, physical->size_bytes);
     close(physical->fd);
     if (!physical->is_imported) {
@@ -108,14 +112,28 @@ CUresult sim_cuMemGetAllocationGranularity(size_t *granularity, const CUmemAlloc
     return result;
 }
 
-static struct physical *create(size_t size, const CUmemAllocationProp *prop)
+/* Takes over the file and its mapping; NULL, and they are gone, when there is no identity left. */
+static struct physical *create(size_t size, const CUmemAllocationProp *prop, int fd, char *payload)
 {
-    struct physical *physical = calloc(1, sizeof(*physical));
+    uint64_t identity;
 
+    if (payload == NULL || !sim_space_reserve(size, SIM_CHUNK_BYTES, &identity)) {
+        if (payload != NULL) {
+            munmap(payload, size);
+        }
+        if (fd >= 0) {
+            close(fd);
+        }
+        return NULL;
+    }
+    struct physical *physical = calloc(1, sizeof(*physical));
     physical->magic = PHYSICAL_MAGIC;
     physical->handles = 1;
     physical->size_bytes = size;
+    physical->identity = identity;
     physical->prop = *prop;
+    physical->fd = fd;
+    physical->payload = payload;
     physical->older = newest;
     newest = physical;
     return physical;
@@ -124,7 +142,7 @@ static struct physical *create(size_t size, const CUmemAllocationProp *prop)
 CUresult sim_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
                          const CUmemAllocationProp *prop, unsigned long long flags)
 {
-    int fd;
+    int fd = -1;
     CUresult result = check_prop(prop);
 
     if (result != CUDA_SUCCESS || handle == NULL || size == 0 || !is_granular(size) || flags != 0) {
@@ -134,13 +152,11 @@ CUresult sim_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     char *payload = sim_share_create(size, &fd);
-    if (payload == NULL) {
+    struct physical *physical = create(size, prop, fd, payload);
+    if (physical == NULL) {
         sim_space_uncommit(prop->location.id, size);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    struct physical *physical = create(size, prop);
-    physical->fd = fd;
-    physical->payload = payload;
     *handle = (uint64_t)physical;
     return CUDA_SUCCESS;
 }
@@ -229,6 +245,7 @@ CUresult sim_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
     mapping->block = sim_block_add(ptr, size, SIM_BLOCK_MAPPED);
     mapping->block->device = physical->prop.location.id;
     mapping->block->payload = window;
+    mapping->block->identity = physical->identity;
     mapping->block->has_no_access = !SIM_DEFECT(access_needs_no_leave);
     return CUDA_SUCCESS;
 }
@@ -369,6 +386,21 @@ CUresult sim_cuMemExportToShareableHandle(void *shareableHandle,
     return CUDA_SUCCESS;
 }
 
+/* The live memory behind the file, if this process has it already. */
+static struct physical *physical_of_file(const struct stat *file)
+{
+    struct physical *physical = newest;
+    struct stat about;
+
+    while (physical != NULL &&
+           (physical->magic != PHYSICAL_MAGIC || fstat(physical->fd, &about) != 0 ||
+            about.st_dev != file->st_dev || about.st_ino != file->st_ino)) {
+        physical = physical->older;
+    }
+    return physical;
+}
+
+/* Memory that this process has already gets one more handle: the checks know it for the same. */
 CUresult sim_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
                                             CUmemAllocationHandleType shHandleType)
 {
@@ -387,19 +419,19 @@ CUresult sim_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle
         fstat(fd, &about) != 0 || about.st_size == 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    char *payload = own >= 0 ? sim_share_map(own, (size_t)about.st_size) : NULL;
-    if (payload == NULL) {
-        if (own >= 0) {
-            close(own);
+    struct physical *physical = physical_of_file(&about);
+    if (physical != NULL) {
+        physical->handles++;
+    } else {
+        int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+        char *payload = own >= 0 ? sim_share_map(own, (size_t)about.st_size) : NULL;
+        prop.location.id = context->device;
+        physical = create((size_t)about.st_size, &prop, own, payload);
+        if (physical == NULL) {
+            return CUDA_ERROR_INVALID_VALUE;
         }
-        return CUDA_ERROR_INVALID_VALUE;
+        physical->is_imported = true;
     }
-    prop.location.id = context->device;
-    struct physical *physical = create((size_t)about.st_size, &prop);
-    physical->is_imported = true;
-    physical->fd = own;
-    physical->payload = payload;
     *handle = (uint64_t)physical;
     return CUDA_SUCCESS;
 }

@@ -42,6 +42,11 @@ struct word {
 static struct sim_node *words;
 static struct sim_word_wait *waits;
 
+static uint64_t address_of(const struct sim_op *op)
+{
+    return sim_block_identity(op->ranges[0].block, op->ranges[0].address);
+}
+
 static struct word *word_at(uint64_t address)
 {
     struct sim_node *node = sim_tree_floor(words, address);
@@ -115,7 +120,7 @@ static void end_waits(uint64_t address, const struct write *write)
 
 void sim_word_write(struct sim_op *op, bool has_barrier)
 {
-    uint64_t address = op->ranges[0].address;
+    uint64_t address = address_of(op);
     struct word *word = word_at(address);
     struct write write = {.value = op->value, .slot = op->queue->slot, .number = op->number};
 
@@ -178,8 +183,8 @@ static bool order_of_writes(const struct word *word, const struct sim_op *op,
 
 void sim_word_wait(struct sim_op *op)
 {
-    const struct sim_range *range = &op->ranges[0];
-    const struct word *word = word_at(range->address);
+    uint64_t address = address_of(op);
+    const struct word *word = word_at(address);
     struct sim_clock order = {0};
 
     if (word != NULL && order_of_writes(word, op, &order)) {
@@ -189,7 +194,7 @@ void sim_word_wait(struct sim_op *op)
     }
     struct sim_word_wait *wait = calloc(1, sizeof(*wait));
     *wait = (struct sim_word_wait){.next = waits,
-                                   .address = range->address,
+                                   .address = address,
                                    .wanted = op->value,
                                    .bytes = op->value_bytes,
                                    .flags = op->extra,

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Virtual memory management, and memory between processes. */
+/* Virtual memory management. */
+#include "process.h"
 #include "rule.h"
 
 #include <stdint.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static CUmemAllocationProp prop;
 static size_t unit;
@@ -277,215 +275,100 @@ RULE(vmm, unmapping_does_not_wait, "assumed", RULE_WRONG)
     CHECK_EQ(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-/* Two processes: the child is forked before CUDA is used. Messages have a fixed size. */
-static int link_ends[2];
-
-static void tell(const void *message, size_t bytes)
+/* The memory of p at another address, and two streams that nothing orders. */
+static CUdeviceptr mapped_again(CUmemGenericAllocationHandle handle, cudaStream_t streams[2])
 {
-    CHECK_EQ(write(link_ends[1], message, bytes), bytes);
+    CUdeviceptr q = reserve(2 * unit);
+
+    OK(cuMemMap(q, 2 * unit, 0, handle, 0));
+    allow(q, 2 * unit);
+    OK(cudaStreamCreateWithFlags(&streams[0], cudaStreamNonBlocking));
+    OK(cudaStreamCreateWithFlags(&streams[1], cudaStreamNonBlocking));
+    return q;
 }
 
-static void hear(void *message, size_t bytes)
+RULE(vmm, two_addresses_meet_in_one_memory, "cuda.h, cuMemMap", RULE_WRONG)
 {
-    CHECK_EQ(read(link_ends[0], message, bytes), bytes);
+    CUmemGenericAllocationHandle handle;
+    cudaStream_t streams[2];
+
+    start();
+    CUdeviceptr p = mapped(&handle);
+    CUdeviceptr q = mapped_again(handle, streams);
+    OK(launch_fill((void *)(p + unit), 16, 1, streams[0]));
+    CHECK_EQ(launch_fill((void *)(q + unit), 16, 2, streams[1]), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-/* Runs the child's part in a new process; the parent's part comes after. */
-static pid_t split(void (*child_part)(void))
+RULE(vmm, an_imported_handle_leads_to_the_same_memory, "cuda.h, cuMemImportFromShareableHandle",
+     RULE_WRONG)
 {
-    int ends[2];
-
-    CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-    pid_t child = fork();
-    link_ends[0] = link_ends[1] = ends[child == 0];
-    close(ends[child != 0]);
-    if (child == 0) {
-        child_part();
-        exit(0);
-    }
-    return child;
-}
-
-static void check_child(pid_t child)
-{
-    int status;
-
-    CHECK(waitpid(child, &status, 0) == child);
-    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-}
-
-static void write_into_opened(void)
-{
-    CUipcMemHandle handle;
-    CUdeviceptr p;
-    CUdeviceptr same = 0;
-    char done = 1;
-
-    hear(&handle, sizeof(handle));
-    rule_start(0);
-    OK(cuIpcOpenMemHandle(&p, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
-    OK(cuIpcOpenMemHandle(&same, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
-    CHECK(same == p);
-    CHECK_EQ(rule_first_byte((void *)p), 4);
-    OK(cuMemsetD8(p, 8, 64));
-    OK(cuCtxSynchronize());
-    CHECK_EQ(cuMemFree(p), CUDA_ERROR_INVALID_VALUE);
-    OK(cuIpcCloseMemHandle(p));
-    OK(cuIpcCloseMemHandle(p));
-    CHECK_EQ(cuIpcCloseMemHandle(p), CUDA_ERROR_INVALID_VALUE);
-    tell(&done, 1);
-}
-
-RULE(ipc, another_process_opens_memory, "cuda.h, cuIpcOpenMemHandle")
-{
-    CUipcMemHandle handle;
-    CUdeviceptr p;
-    CUdeviceptr before;
-    char done = 0;
-    pid_t child = split(write_into_opened);
-
-    rule_start(0);
-    OK(cuMemAlloc(&before, 100));
-    OK(cuMemAlloc(&p, (size_t)3 << 20));
-    OK(cuMemsetD8(p, 4, (size_t)3 << 20));
-    OK(cuCtxSynchronize());
-    OK(cuIpcGetMemHandle(&handle, p));
-    tell(&handle, sizeof(handle));
-    hear(&done, 1);
-    check_child(child);
-    CHECK_EQ(rule_first_byte((void *)p), 8);
-    OK(cuMemFree(p));
-}
-
-RULE(ipc, handles_of_new_memory_are_new, "cuda.h, cuIpcGetMemHandle")
-{
-    CUipcMemHandle first;
-    CUipcMemHandle second;
-    CUdeviceptr p;
-
-    rule_start(0);
-    OK(cuMemAlloc(&p, (size_t)2 << 20));
-    OK(cuIpcGetMemHandle(&first, p));
-    OK(cuIpcGetMemHandle(&second, p));
-    CHECK(memcmp(&first, &second, sizeof(first)) == 0);
-    OK(cuMemFree(p));
-    OK(cuMemAlloc(&p, (size_t)2 << 20));
-    OK(cuIpcGetMemHandle(&second, p));
-    CHECK(memcmp(&first, &second, sizeof(first)) != 0);
-}
-
-RULE(ipc, a_process_does_not_open_its_own, "assumed")
-{
-    CUipcMemHandle handle;
-    CUdeviceptr p;
-
-    rule_start(0);
-    OK(cuMemAlloc(&p, 4096));
-    OK(cuIpcGetMemHandle(&handle, p));
-    CHECK(cuIpcOpenMemHandle(&p, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) != CUDA_SUCCESS);
-}
-
-RULE(ipc, only_plain_memory_has_handles, "cuda.h, cuIpcGetMemHandle")
-{
-    CUipcMemHandle handle;
-    CUdeviceptr p;
-
-    rule_start(0);
-    OK(cuMemAllocAsync(&p, 4096, NULL));
-    OK(cuCtxSynchronize());
-    CHECK_EQ(cuIpcGetMemHandle(&handle, p), CUDA_ERROR_INVALID_VALUE);
-    CHECK_EQ(cuIpcGetMemHandle(&handle, (CUdeviceptr)&p), CUDA_ERROR_INVALID_VALUE);
-}
-
-static void wait_for_event(void)
-{
-    CUipcEventHandle handle;
-    CUevent event;
-    CUstream stream;
-    char done = 1;
-
-    hear(&handle, sizeof(handle));
-    rule_start(0);
-    OK(cuIpcOpenEventHandle(&event, handle));
-    CHECK_EQ(cuEventQuery(event), CUDA_ERROR_NOT_READY);
-    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK(cuStreamWaitEvent(stream, event, 0));
-    CHECK_EQ(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
-    tell(&done, 1);
-    OK(cuEventSynchronize(event));
-    OK(cuStreamSynchronize(stream));
-    OK(cuEventDestroy(event));
-}
-
-RULE(ipc, another_process_waits_for_an_event, "cuda.h, cuIpcOpenEventHandle")
-{
-    struct rule_gate gate;
-    CUipcEventHandle handle;
-    CUevent event;
-    CUstream stream;
-    char done = 0;
-    pid_t child = split(wait_for_event);
-
-    rule_start(0);
-    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK(cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
-    OK(cuIpcGetEventHandle(&handle, event));
-    rule_close(&gate, stream);
-    OK(cuEventRecord(event, stream));
-    tell(&handle, sizeof(handle));
-    hear(&done, 1);
-    rule_open(&gate);
-    check_child(child);
-}
-
-RULE(ipc, only_interprocess_events_have_handles, "cuda.h, cuIpcGetEventHandle")
-{
-    CUipcEventHandle handle;
-    CUevent event;
-
-    rule_start(0);
-    OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-    CHECK(cuIpcGetEventHandle(&handle, event) != CUDA_SUCCESS);
-}
-
-static void tell_fd(int fd)
-{
-    char byte = 0;
-    char control[CMSG_SPACE(sizeof(int))] = {0};
-    struct iovec part = {&byte, 1};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = control,
-                             .msg_controllen = sizeof(control)};
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-    CHECK_EQ(sendmsg(link_ends[1], &message, 0), 1);
-}
-
-static int hear_fd(void)
-{
-    char byte;
-    char control[CMSG_SPACE(sizeof(int))];
-    struct iovec part = {&byte, 1};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = control,
-                             .msg_controllen = sizeof(control)};
+    CUmemGenericAllocationHandle handle;
+    CUmemGenericAllocationHandle imported;
+    cudaStream_t streams[2];
     int fd = -1;
 
-    CHECK_EQ(recvmsg(link_ends[0], &message, 0), 1);
-    memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
-    return fd;
+    start();
+    CUdeviceptr p = mapped(&handle);
+    OK(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    OK(cuMemImportFromShareableHandle(&imported, (void *)(intptr_t)fd,
+                                      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+    CUdeviceptr q = mapped_again(imported, streams);
+    OK(launch_fill((void *)p, 16, 1, streams[0]));
+    CHECK_EQ(launch_fill((void *)q, 16, 2, streams[1]), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+RULE(vmm, two_addresses_of_one_memory_may_take_turns, "cuda.h, cuMemMap", RULE_RIGHT)
+{
+    CUmemGenericAllocationHandle handle;
+    cudaStream_t streams[2];
+
+    start();
+    CUdeviceptr p = mapped(&handle);
+    CUdeviceptr q = mapped_again(handle, streams);
+    OK(launch_fill((void *)p, 16, 1, streams[0]));
+    OK(launch_fill((void *)(q + 16), 16, 2, streams[1]));
+    OK(cudaDeviceSynchronize());
+    OK(launch_fill((void *)q, 16, 3, streams[1]));
+    OK(cudaDeviceSynchronize());
+    CHECK_EQ(rule_first_byte((void *)p), 3);
+}
+
+RULE(vmm, unmapping_one_address_leaves_uses_of_another, "assumed", RULE_RIGHT)
+{
+    CUmemGenericAllocationHandle handle;
+    cudaStream_t streams[2];
+
+    start();
+    CUdeviceptr p = mapped(&handle);
+    CUdeviceptr q = mapped_again(handle, streams);
+    OK(launch_fill((void *)q, 16, 1, streams[0]));
+    OK(cuMemUnmap(p, 2 * unit));
+    OK(cudaDeviceSynchronize());
+    CHECK_EQ(rule_first_byte((void *)q), 1);
+}
+
+RULE(vmm, one_mapping_may_show_memory_after_another, "cuda.h, cuMemMap", RULE_WRONG)
+{
+    cudaStream_t stream;
+
+    start();
+    CUmemGenericAllocationHandle handle = create(unit);
+    CUdeviceptr p = reserve(2 * unit);
+    OK(cuMemMap(p, unit, 0, create(unit), 0));
+    OK(cuMemMap(p + unit, unit, 0, handle, 0));
+    allow(p, 2 * unit);
+    CUdeviceptr q = reserve(unit);
+    OK(cuMemMap(q, unit, 0, handle, 0));
+    allow(q, unit);
+    OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    OK(launch_fill((void *)(p + unit - 8), 16, 1, stream));
+    CHECK_EQ(cuMemsetD8(q, 2, 4), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
 static void map_imported(void)
 {
     CUmemGenericAllocationHandle handle;
-    int fd = hear_fd();
+    int fd = process_hear_fd();
 
     start();
     OK(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)fd,
@@ -502,68 +385,14 @@ RULE(ipc, created_memory_goes_by_descriptor, "cuda.h, cuMemExportToShareableHand
 {
     CUmemGenericAllocationHandle handle;
     int fd = -1;
-    pid_t child = split(map_imported);
+    pid_t child = process_split(map_imported);
 
     start();
     CUdeviceptr p = mapped(&handle);
     OK(cuMemsetD8(p, 4, unit));
     OK(cuCtxSynchronize());
     OK(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-    tell_fd(fd);
-    check_child(child);
+    process_tell_fd(fd);
+    process_end(child);
     CHECK_EQ(rule_first_byte((void *)p), 9);
-}
-
-static void use_imported_pool(void)
-{
-    CUmemPoolPtrExportData data;
-    CUmemoryPool pool;
-    CUdeviceptr p;
-    int fd = hear_fd();
-
-    hear(&data, sizeof(data));
-    rule_start(0);
-    OK(cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)fd,
-                                          CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-    CHECK(cuMemAllocFromPoolAsync(&p, 16, pool, NULL) != CUDA_SUCCESS);
-    OK(cuMemPoolImportPointer(&p, pool, &data));
-    CHECK_EQ(rule_first_byte((void *)p), 4);
-    OK(cuMemsetD8(p, 9, 16));
-    OK(cuCtxSynchronize());
-    OK(cuMemFree(p));
-}
-
-RULE(ipc, pools_go_by_descriptor, "cuda.h, cuMemPoolImportPointer")
-{
-    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-                            .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-                            .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
-    CUmemPoolPtrExportData data;
-    CUmemoryPool pool;
-    CUdeviceptr p;
-    int fd = -1;
-    pid_t child = split(use_imported_pool);
-
-    rule_start(0);
-    OK(cuMemPoolCreate(&pool, &props));
-    OK(cuMemAllocFromPoolAsync(&p, 5000, pool, NULL));
-    OK(cuMemsetD8(p, 4, 5000));
-    OK(cuCtxSynchronize());
-    OK(cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-    OK(cuMemPoolExportPointer(&data, p));
-    tell_fd(fd);
-    tell(&data, sizeof(data));
-    check_child(child);
-    CHECK_EQ(rule_first_byte((void *)p), 9);
-}
-
-RULE(ipc, plain_pools_stay_at_home, "cuda.h, cuMemPoolExportToShareableHandle")
-{
-    CUmemoryPool pool;
-    int fd;
-
-    rule_start(0);
-    OK(cuDeviceGetDefaultMemPool(&pool, 0));
-    CHECK(cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-                                           0) != CUDA_SUCCESS);
 }
