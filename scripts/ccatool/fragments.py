@@ -2,15 +2,17 @@
 """How broken up a device's free memory is, and what breaks it up."""
 from .records import integer
 
-NONE, CRUMBS, STAIRCASE = 'none', 'crumbs', 'staircase'
+NONE, CRUMBS = 'none', 'crumbs'
+WORTH_A_WORD = 0.05
 
 
 class Fragments:
     """Free memory of one device in the allocator's hands.
 
-    score: 0 when it is one block, near 1 when it is crumbs; None without free memory.
-    cause: CRUMBS (live blocks hold back the rest of their segments) or STAIRCASE (whole segments
-    that are free, but no two of them make a larger block), by which holds more; NONE below 0.05.
+    score: the share of the free memory that no single request could have. Whole idle segments
+    count as one piece: they go back to the device, which gives them anew in one. None without free
+    memory.
+    cause: CRUMBS (live blocks hold back the rest of their segments); NONE below WORTH_A_WORD.
     """
 
     def __init__(self, snapshot, device):
@@ -23,10 +25,8 @@ class Fragments:
         for segment in snapshot.segments:
             if integer(segment, 'device') == device:
                 self._add(snapshot, segment, by_stack)
-        self.score = 1 - self.largest / self.free if self.free else None
-        self.cause = NONE
-        if self.score is not None and self.score >= 0.05:
-            self.cause = CRUMBS if self.held_back >= self.whole else STAIRCASE
+        self.score = 1 - max(self.largest, self.whole) / self.free if self.free else None
+        self.cause = CRUMBS if self.score is not None and self.score >= WORTH_A_WORD else NONE
         # The stack whose blocks hold back most.
         self.holder = max(sorted(by_stack), key=by_stack.get) if by_stack else None
         self.holder_frames = snapshot.stacks.frames[self.holder] if self.holder else ()

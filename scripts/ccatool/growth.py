@@ -2,6 +2,7 @@
 """Whether live memory grows without end, and by which call stack."""
 from . import history as events
 
+CHANGES = (events.ALLOC, events.FREE_REQUESTED, events.FREE)
 FEWEST_CHANGES = 64            # fewer allocations and frees show no trend
 LEAST_BYTES = 1 << 20
 LEAST_SHARE = 0.25             # of the last quarter's low
@@ -20,13 +21,17 @@ class Growth:
         self.stack_bytes = stack_bytes
 
 
+def is_judged(history):
+    """Whether the history is long enough to tell a trend."""
+    return sum(map(history.kinds.count, CHANGES)) >= FEWEST_CHANGES
+
+
 def find_growth(snapshot, device):
     """A Growth, or None where the least live memory does not keep rising."""
     history = snapshot.history(device)
-    places = [index for index, kind in enumerate(history.kinds)
-              if events.ALLOC <= kind <= events.FREE and kind != events.FREE_COMPLETED]
-    if len(places) < FEWEST_CHANGES:
+    if not is_judged(history):
         return None
+    places = [index for index, kind in enumerate(history.kinds) if kind in CHANGES]
     quarter = len(places) // QUARTERS
     live = history.live
     lows = [min(places[part * quarter:(part + 1) * quarter], key=live.__getitem__)

@@ -150,7 +150,7 @@ def growing(snapshot, summary):
     if growth.frames:
         evidence += '; %s of it by %s' % (
             size(growth.stack_bytes), clean(' < '.join(stacks.chain(growth.frames, 2))))
-    return Hint(2, 'growing', evidence)
+    return Hint(2, 'growing', evidence + '. No setting helps: what is kept there must be freed')
 
 
 def hoarding(snapshot, summary):
@@ -195,7 +195,7 @@ def leaked(snapshot, summaries):
     blocks = sum(summary.blocks for summary in summaries)
     if snapshot.own.get('cause') != 'exit' or not blocks:
         return None
-    return Hint(2, 'not freed at exit', '%s, %s: see `cca leaks`' % (
+    return Hint(2, 'not freed at exit', '%s, %s: `cca leaks` names them' % (
         counted(blocks, 'block'), size(sum(summary.live for summary in summaries))))
 
 

@@ -6,7 +6,7 @@ and trace, and marked, since a trace knows only what its ring still holds.
 """
 from . import history as events
 from .fragments import Fragments
-from .growth import find_growth
+from .growth import find_growth, is_judged
 from .records import integer, record_list, string
 
 
@@ -26,6 +26,7 @@ class DeviceSummary:
         self.blocks = self.segments = 0
         self.fragments = None
         self.growth = None
+        self.is_growth_known = False    # the history is long enough to tell
         self.retries = self.ooms = 0
         self.allocs = self.hits = None
         self.hits_are_from_trace = False
@@ -78,6 +79,7 @@ def summaries(snapshot):
             from_counters(summary, counters)
         summary.fragments = Fragments(snapshot, device)
         summary.growth = find_growth(snapshot, device)
+        summary.is_growth_known = is_judged(snapshot.history(device))
         summary.estimate = snapshot.own_row('estimate', device)
         found.append(summary)
     for row in record_list(snapshot.own, 'devices'):

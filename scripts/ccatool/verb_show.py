@@ -6,7 +6,7 @@ import sys
 
 from . import options, stacks
 from .failure import FINE
-from .fragments import CRUMBS, STAIRCASE
+from .fragments import CRUMBS
 from .hints import hints
 from .records import integer, string
 from .summary import summaries
@@ -55,11 +55,14 @@ def as_lines(snapshot, devices, uses, advice, style):
     for text in device_paragraphs(devices, style):
         lines += [''] + text
     lines += [''] + stack_lines(uses, devices, style)
-    if advice:
-        lines += ['', style.strong('hints')]
-        for hint in advice:
-            lines += wrapped(hint.sentence(), '  - ', '    ', style.warn)
-    return lines
+    return lines + ['', style.strong('hints')] + hint_lines(advice, style)
+
+
+def hint_lines(advice, style):
+    if not advice:
+        return ['  none: nothing here asks for another setting']
+    return [line for hint in advice
+            for line in wrapped(hint.sentence(), '  - ', '    ', style.warn)]
 
 
 def head_lines(snapshot, style):
@@ -144,7 +147,7 @@ def device_lines(device, style):
     row('live', size(device.live), peak_of(device.live_peak), live_remark(device))
     row('pending', size(device.pending), '', 'freed, but the device is not done with it'
         if device.pending else '')
-    row('cached', size(device.cached), '', 'idle, ready for reuse' if device.cached else '')
+    row('cached', size(device.cached), '', cached_remark(device))
     row('reserved', size(device.reserved), peak_of(device.reserved_peak), reserved_remark(device))
     if device.unmanaged:
         row('unmanaged', size(device.unmanaged), '',
@@ -154,7 +157,8 @@ def device_lines(device, style):
             device.total))
     row('growth', *growth_parts(device))
     if device.fragments.free:
-        row('fragments', '%.2f' % device.fragments.score, '', fragment_remark(device.fragments))
+        row('fragmented', '%.0f %%' % (100 * device.fragments.score), '',
+            fragment_remark(device.fragments))
     if device.estimate:
         row('not cached', number(integer(device.estimate, 'allocs')), '', 'allocations, all by the '
             'driver: the mode was count')
@@ -162,13 +166,13 @@ def device_lines(device, style):
     elif device.allocs:
         row('hit rate', percent(device.hits, device.allocs), '', hit_remark(device))
     if device.driver_allocs is not None and not device.estimate:
-        row('driver', number(device.driver_allocs), '', driver_remark(device))
+        row('driver calls', number(device.driver_allocs), '', driver_remark(device))
     trouble = '%s, %s' % (counted(device.retries, 'retry').replace('retrys', 'retries'),
                           counted(device.ooms, 'OOM'))
     if device.retries or device.ooms:
         row('trouble', number(device.retries + device.ooms), '', style.warn(trouble))
     else:
-        row('trouble', 'none')
+        row('trouble', 'none', '', 'no retries, no OOMs')
     lost = ', %s older ones lost' % number(device.lost_entries) if device.lost_entries else ''
     row('history', number(device.events), '', ('event' if device.events == 1 else 'events') + lost)
     return lines
@@ -179,6 +183,14 @@ def live_remark(device):
     if device.peak_is_from_trace:
         text += '; the peak is that of the history'
     return text
+
+
+def cached_remark(device):
+    if not device.cached:
+        return ''
+    whole = min(device.fragments.whole, device.cached)
+    return 'idle, ready for reuse' + ('; %s in %s' % (size(whole), counted(
+        device.fragments.whole_segments, 'whole segment')) if whole else '')
 
 
 def reserved_remark(device):
@@ -192,19 +204,20 @@ def reserved_remark(device):
 def growth_parts(device):
     growth = device.growth
     if growth is None:
-        return ('none',) if device.events else ('unknown', '', 'no history was kept')
+        return ('none', '', 'live memory keeps returning to its low') if device.is_growth_known \
+            else ('unknown', '', 'too few events in the history' if device.events
+                  else 'no history was kept')
     by = ', most by ' + clean(' < '.join(stacks.chain(growth.frames, 2))) if growth.frames else ''
     return ('+' + size(growth.high - growth.low), '', shortened('in %s%s' % (
         duration(growth.span_us), by), WIDTH - 43))
 
 
 def fragment_remark(fragments):
-    text = '%s free, largest %s' % (size(fragments.free), size(fragments.largest))
-    if fragments.cause == CRUMBS:
-        text += '; held by %s live' % size(fragments.holding)
-    elif fragments.cause == STAIRCASE:
-        text += '; %s idle' % counted(fragments.whole_segments, 'whole segment')
-    return text
+    if fragments.cause != CRUMBS:
+        return 'all %s free can be had in one piece' % size(fragments.free)
+    return 'of %s free, largest %s; held by %s' % (
+        size(fragments.free), size(max(fragments.largest, fragments.whole)),
+        size(fragments.holding))
 
 
 def hit_remark(device):
@@ -244,17 +257,16 @@ def stack_lines(uses, devices, style):
     if any(device.peak_is_lost for device in devices):
         lines.append(style.faint('  the peak is older than the history: its oldest moment counts'))
     name_devices = sum(1 for device in devices if not device.is_unused) > 1
-    room = WIDTH - STACK_INDENT
     for use in held[:TOP_STACKS]:
         shown = [clean(text) for text in stacks.chain(use.frames, STACK_DEPTH)] or [
             '(no call stack was kept)']
         if name_devices:
             shown[0] = 'device %s: %s' % (ranges(sorted(use.devices)), shown[0])
+        first, *more = stack_texts(shown, WIDTH - STACK_INDENT)
         lines.append('%15s%12s %12s %8s   %s' % (
             '', size(use.now_bytes), size(use.peak_bytes), number(use.now_blocks),
-            style.strong(shortened(shown[0], room))))
-        if shown[1:]:
-            lines.append(' ' * STACK_INDENT + style.faint(callers_line(shown[1:], room)))
+            style.strong(first)))
+        lines += [' ' * STACK_INDENT + style.faint(text) for text in more]
     rest = held[TOP_STACKS:]
     if rest:
         lines.append('%15s%12s %12s %8s   in %s more' % (
@@ -262,6 +274,14 @@ def stack_lines(uses, devices, style):
             size(sum(use.peak_bytes for use in rest)),
             number(sum(use.now_blocks for use in rest)), counted(len(rest), 'stack')))
     return lines
+
+
+def stack_texts(shown, width):
+    """A stack in one line where it fits, else the innermost frame and its callers below."""
+    whole = ' < '.join(shown)
+    if len(whole) <= width:
+        return [whole]
+    return [shortened(shown[0], width)] + ([callers_line(shown[1:], width)] if shown[1:] else [])
 
 
 def callers_line(callers, width):
@@ -321,6 +341,7 @@ def device_data(device):
         'free_blocks': device.fragments.blocks, 'fragmentation': device.fragments.score,
         'fragmentation_cause': device.fragments.cause,
         'held_back_bytes': device.fragments.held_back,
+        'growth_known': device.is_growth_known,
         'growth': None if device.growth is None else {
             'low_bytes': device.growth.low, 'high_bytes': device.growth.high,
             'events': device.growth.events, 'span_us': device.growth.span_us,

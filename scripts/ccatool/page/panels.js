@@ -28,12 +28,13 @@ const overview = {
       add('other', size(one.device_other_bytes), 'of ' + size(one.device_total_bytes)
         + ' on the device, not ours');
     }
-    add('growth', one.growth ? '+' + size(one.growth.high_bytes - one.growth.low_bytes) : 'none',
-      one.growth ? 'in ' + duration(one.growth.span_us) : 'the least live memory does not rise');
-    add('fragmentation', one.fragmentation === null ? '-' : one.fragmentation.toFixed(2),
-      one.fragmentation === null ? 'no free memory' : {crumbs: 'live blocks hold back '
-        + size(one.held_back_bytes), staircase: 'whole segments of many sizes are idle',
-      none: 'free memory is in one piece'}[one.fragmentation_cause]);
+    add('growth', one.growth ? '+' + size(one.growth.high_bytes - one.growth.low_bytes)
+      : one.growth_known ? 'none' : 'unknown', one.growth ? 'in ' + duration(one.growth.span_us)
+      : one.growth_known ? 'live memory keeps returning to its low' : 'too few events to tell');
+    add('fragmented', one.fragmentation === null ? '-'
+      : (100 * one.fragmentation).toFixed(0) + ' %', one.fragmentation === null ? 'no free memory'
+      : one.fragmentation_cause === 'crumbs' ? 'of ' + size(one.free_bytes)
+        + ' free: live blocks hold it back' : 'free memory can be had in one piece');
     if (one.allocs) {
       add('hit rate', percent(one.hits, one.allocs), number(one.hits) + ' of ' + number(one.allocs)
         + ' needed no driver call');
