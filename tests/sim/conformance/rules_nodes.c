@@ -364,3 +364,77 @@ RULE(conditional, a_body_that_may_run_is_a_use, "guide, Streams", RULE_WRONG)
     OK(cuGraphLaunch(instantiate(), stream));
     CHECK_EQ(cuMemsetD8Async(p, 1, 1, other), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
+
+RULE(conditional, nodes_of_a_body_do_not_meet_without_an_edge, "guide, CUDA Graphs", RULE_WRONG)
+{
+    start();
+    add_conditional(CU_GRAPH_COND_TYPE_IF, 1, 1, NULL, 0);
+    fill_body(params.conditional.phGraph_out[0], 1);
+    fill_body(params.conditional.phGraph_out[0], 2);
+    CHECK_EQ(cuGraphLaunch(instantiate(), stream), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+/* Puts count sets of the bytes behind p into a body, one after the other. */
+static void fill_in_turn(CUgraph body, unsigned count)
+{
+    CUgraph same;
+
+    OK(cuStreamBeginCaptureToGraph(stream, body, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_RELAXED));
+    for (unsigned i = 0; i < count; i++) {
+        OK(cuMemsetD8Async(p + i, (unsigned char)(i + 1), 2, stream));
+    }
+    OK(cuStreamEndCapture(stream, &same));
+}
+
+RULE(conditional, edges_order_the_nodes_of_a_body, "guide, CUDA Graphs", RULE_RIGHT)
+{
+    start();
+    add_conditional(CU_GRAPH_COND_TYPE_IF, 1, 1, NULL, 0);
+    fill_in_turn(params.conditional.phGraph_out[0], 40);
+    run(instantiate());
+    CHECK_EQ(rule_first_byte((void *)(p + 40)), 40);
+}
+
+RULE(conditional, all_nodes_of_a_body_are_uses, "guide, Streams", RULE_WRONG)
+{
+    CUstream other;
+
+    start();
+    OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    add_conditional(CU_GRAPH_COND_TYPE_IF, 1, 1, NULL, 0);
+    fill_in_turn(params.conditional.phGraph_out[0], 40);
+    OK(cuGraphLaunch(instantiate(), stream));
+    CHECK_EQ(cuMemsetD8Async(p + 40, 9, 1, other), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+/* A loop of five rounds with two kernels each. */
+RULE(conditional, bodies_take_time, "assumed", RULE_SIMULATED,
+     "SIMCUDA_TIME=virtual SIMCUDA_KERNEL_US=1000")
+{
+    CUgraphConditionalHandle handle;
+    CUdeviceptr left;
+    CUgraph body;
+    CUevent events[2];
+    float ms = 0;
+
+    start();
+    OK(cuMemAlloc(&left, 4));
+    OK(cuMemsetD32(left, 5, 1));
+    OK(cuCtxSynchronize());
+    handle = add_conditional(CU_GRAPH_COND_TYPE_WHILE, 1, 1, NULL, 0);
+    OK(cuStreamBeginCaptureToGraph(stream, params.conditional.phGraph_out[0], NULL, NULL, 0,
+                                   CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK(launch_add((int *)p, 1, 1, stream));
+    OK(launch_loop(handle, (unsigned *)left, stream));
+    OK(cuStreamEndCapture(stream, &body));
+    CUgraphExec exec = instantiate();
+    OK(cuEventCreate(&events[0], 0));
+    OK(cuEventCreate(&events[1], 0));
+    OK(cuEventRecord(events[0], stream));
+    OK(cuGraphLaunch(exec, stream));
+    OK(cuEventRecord(events[1], stream));
+    OK(cuStreamSynchronize(stream));
+    OK(cuEventElapsedTime(&ms, events[0], events[1]));
+    CHECK(ms >= 10 && ms < 11);
+    CHECK_EQ(rule_first_byte((void *)p), 5);
+}

@@ -41,10 +41,19 @@ static struct sim_party party_of(const struct sim_op *op, uint64_t start, uint64
     return party;
 }
 
+struct sim_party sim_op_party(const struct sim_op *op, const struct sim_range *range)
+{
+    uint64_t end = range->address + (range->rows - 1) * range->pitch_bytes + range->size_bytes;
+
+    return party_of(op, range->address, end, range->is_write);
+}
+
 void sim_op_add_range(struct sim_op *op, struct sim_range range)
 {
-    if (op->range_count == SIM_MAX_RANGES) {
-        return;
+    /* Grows at powers of two, so the count alone tells the room. */
+    if ((op->range_count & (op->range_count - 1)) == 0) {
+        op->ranges = realloc(op->ranges, (op->range_count == 0 ? 1 : op->range_count * 2) *
+                                             sizeof(*op->ranges));
     }
     if (range.block != NULL) {
         sim_block_hold(range.block);

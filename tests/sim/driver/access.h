@@ -7,6 +7,7 @@
 
 #include "block.h"
 #include "engine.h"
+#include "violation.h"
 
 /* Adds the bytes to the operation's ranges; host memory too. Memory of a device that is not live is
  * a violation and breaks the operation. */
@@ -14,6 +15,8 @@ void sim_op_reach(struct sim_op *op, uint64_t address, size_t size_bytes, bool i
 void sim_op_reach_rows(struct sim_op *op, uint64_t address, size_t size_bytes, size_t pitch_bytes,
                        size_t rows, bool is_write);
 void sim_op_add_range(struct sim_op *op, struct sim_range range);
+/* The operation as a party to a report, by all rows of one of its ranges. */
+struct sim_party sim_op_party(const struct sim_op *op, const struct sim_range *range);
 /* The address is only known to be used somehow. */
 void sim_op_mention(struct sim_op *op, uint64_t address);
 /* A word that streams tell each other things by: it must live, but nothing that happens to it

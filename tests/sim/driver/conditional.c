@@ -3,6 +3,7 @@
 
 #include "access.h"
 #include "defect.h"
+#include "inner_order.h"
 #include "sim_api.h"
 
 #include <stdlib.h>
@@ -17,9 +18,14 @@ struct body {
     unsigned count;
 };
 
+/* running: the body that is being run, and its operation that comes next. seen: how often the
+ * condition had been set when that body began. */
 struct conditional {
     struct sim_condition *condition;
     CUgraphConditionalNodeType type;
+    const struct body *running;
+    unsigned next;
+    uint64_t seen;
     unsigned body_count;
     struct body bodies[];
 };
@@ -157,43 +163,75 @@ void sim_conditions_reset(struct sim_op *op, const struct CUgraph_st *graph)
     op->drop = drop_reset;
 }
 
-static void run_body(const struct body *body)
+/* The body that the condition chooses now, or NULL. */
+static const struct body *choose(const struct conditional *data)
 {
-    for (unsigned i = 0; i < body->count; i++) {
-        struct sim_op *op = body->ops[i];
-        if (op->run != NULL && !op->is_broken && sim_access_is_live(op)) {
-            op->run(op);
-        }
-    }
-}
-
-static void run_conditional(struct sim_op *op)
-{
-    struct conditional *data = op->data;
-    struct sim_condition *condition = data->condition;
-    uint64_t seen;
+    unsigned value = data->condition->value;
 
     switch (data->type) {
     case CU_GRAPH_COND_TYPE_IF:
-        if (condition->value != 0 || SIM_DEFECT(conditions_are_always_true)) {
-            run_body(&data->bodies[0]);
-        } else if (data->body_count > 1) {
-            run_body(&data->bodies[1]);
+        if (value != 0 || SIM_DEFECT(conditions_are_always_true)) {
+            return &data->bodies[0];
         }
-        break;
-    case CU_GRAPH_COND_TYPE_WHILE:
-        do {
-            seen = condition->set_count;
-            if (condition->value != 0) {
-                run_body(&data->bodies[0]);
-            }
-        } while (condition->value != 0 && condition->set_count != seen);
-        break;
-    default:
-        if (condition->value < data->body_count) {
-            run_body(&data->bodies[condition->value]);
+        return data->body_count > 1 ? &data->bodies[1] : NULL;
+    case CU_GRAPH_COND_TYPE_WHILE: return value != 0 ? &data->bodies[0] : NULL;
+    default: return value < data->body_count ? &data->bodies[value] : NULL;
+    }
+}
+
+static void begin_body(struct conditional *data)
+{
+    data->running = choose(data);
+    data->next = 0;
+    data->seen = data->condition->set_count;
+}
+
+/* A loop ends too when nobody in its body has set the condition. */
+static void end_body(struct conditional *data)
+{
+    bool goes_on = data->type == CU_GRAPH_COND_TYPE_WHILE &&
+                   data->condition->set_count != data->seen;
+
+    data->running = NULL;
+    if (goes_on) {
+        begin_body(data);
+    }
+}
+
+/* false: it wants to go on after its delay. */
+static bool run_in_body(struct sim_op *op)
+{
+    op->is_unfinished = false;
+    if (op->run != NULL && !op->is_broken && sim_access_is_live(op)) {
+        op->run(op);
+    }
+    return !op->is_unfinished;
+}
+
+/* Runs the operations of the body, each when its delay is over. Called first with none begun. */
+static void run_conditional(struct sim_op *op)
+{
+    struct conditional *data = op->data;
+    bool has_waited = data->running != NULL;
+
+    if (!has_waited) {
+        begin_body(data);
+    }
+    op->delay_ns = 0;
+    while (data->running != NULL) {
+        struct sim_op *next = data->next < data->running->count ? data->running->ops[data->next]
+                                                                : NULL;
+        if (next == NULL) {
+            end_body(data);
+        } else if ((has_waited || next->delay_ns == 0 || SIM_DEFECT(bodies_take_no_time)) &&
+                   run_in_body(next)) {
+            data->next++;
+            has_waited = false;
+        } else {
+            op->delay_ns = next->delay_ns;
+            op->is_unfinished = true;
+            return;
         }
-        break;
     }
 }
 
@@ -220,6 +258,43 @@ static void adopt_ranges(struct sim_op *op, const struct body *body)
     }
 }
 
+static void append_ops(struct body *body, struct sim_collection *more)
+{
+    body->ops = realloc(body->ops, (body->count + more->count + 1) * sizeof(struct sim_op *));
+    for (unsigned i = 0; i < more->count; i++) {
+        body->ops[body->count++] = more->ops[i];
+    }
+    free(more->ops);
+}
+
+/* What the nodes do, one after the other, behind what is in the body already. */
+static CUresult collect(const struct CUgraph_st *graph, struct sim_queue *queue, struct body *body)
+{
+    struct CUgraphNode_st **order = sim_graph_sort(graph);
+    unsigned *ends = calloc(graph->node_count + 1, sizeof(*ends));
+    unsigned start = body->count;
+    CUresult result = order == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+
+    for (size_t i = 0; i < graph->node_count && result == CUDA_SUCCESS; i++) {
+        const struct sim_work *work = &order[i]->work;
+        if (work->type == CU_GRAPH_NODE_TYPE_GRAPH) {
+            result = collect(work->child, queue, body);
+        } else if (!order[i]->is_disabled) {
+            struct sim_collection outer = sim_collect_begin();
+            result = sim_work_run(work, queue);
+            struct sim_collection own = sim_collect_end(outer);
+            append_ops(body, &own);
+        }
+        ends[i] = body->count - start;
+    }
+    if (result == CUDA_SUCCESS) {
+        sim_inner_order_check(order, graph->node_count, body->ops + start, ends);
+    }
+    free(order);
+    free(ends);
+    return result;
+}
+
 CUresult sim_conditional_run(const struct sim_conditional_work *work, struct sim_queue *queue)
 {
     CUresult result = CUDA_SUCCESS;
@@ -233,10 +308,7 @@ CUresult sim_conditional_run(const struct sim_conditional_work *work, struct sim
     op->run = run_conditional;
     op->drop = drop_conditional;
     for (unsigned i = 0; i < work->body_count && result == CUDA_SUCCESS; i++) {
-        struct sim_collection outer = sim_collect_begin();
-        result = sim_graph_run(work->bodies[i], queue);
-        struct sim_collection own = sim_collect_end(outer);
-        data->bodies[i] = (struct body){own.ops, own.count};
+        result = collect(work->bodies[i], queue, &data->bodies[i]);
         adopt_ranges(op, &data->bodies[i]);
     }
     if (result != CUDA_SUCCESS) {

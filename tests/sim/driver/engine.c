@@ -126,6 +126,7 @@ void sim_op_drop(struct sim_op *op)
     if (op->drop != NULL) {
         op->drop(op);
     }
+    free(op->ranges);
     free(op->followers);
     sim_clock_fini(&op->clock);
     free(op);

@@ -16,8 +16,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SIM_MAX_RANGES 16
-
 struct CUctx_st;
 struct CUgraphNode_st;
 struct sim_block;
@@ -66,11 +64,13 @@ struct sim_op {
     unsigned heap_index;
     struct sim_op *next_host;
     struct sim_clock clock;
-    struct sim_range ranges[SIM_MAX_RANGES];
+    struct sim_range *ranges;
     unsigned range_count;
     /* Nothing runs when is_broken: a range was not live. run does the work; drop releases data. A
-     * host function's run goes without the lock. */
+     * host function's run goes without the lock. When run has set is_unfinished, it is called again
+     * after another delay_ns. */
     void (*run)(struct sim_op *op);
+    bool is_unfinished;
     /* May it run yet? Asked again and again; NULL: it may. */
     bool (*is_due)(const struct sim_op *op);
     void (*drop)(struct sim_op *op);

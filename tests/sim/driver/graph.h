@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Graphs, their nodes, and executable copies of them.
- *
- * A launch puts the nodes into queues that belong to the executable graph, one for every chain of
- * nodes, between two operations in the stream. So nodes that no edge orders are as unordered as
- * work in two streams, and the checks of access.h hold inside a graph too. The nodes of a child
- * graph run one after the other. */
+/* Graphs, their nodes, and executable copies of them. A launch is in graph_plan.h. */
 #ifndef SIM_GRAPH_H
 #define SIM_GRAPH_H
 

@@ -142,6 +142,7 @@ static void wait_done(void)
 static void run_one(struct sim_op *op)
 {
     op->state = SIM_OP_RUNNING;
+    op->is_unfinished = false;
     if (op->run != NULL && !op->is_broken && sim_access_is_live(op)) {
         if (op->is_host_function) {
             sim_clock_join(&sim_host_clock, &op->clock);
@@ -156,6 +157,11 @@ static void run_one(struct sim_op *op)
     }
     if (virtual_now_ns < op->end_ns) {
         virtual_now_ns = op->end_ns;
+    }
+    if (op->is_unfinished) {
+        op->start_ns = op->end_ns;
+        sim_run_ready(op, false);
+        return;
     }
     sim_op_finish(op);
     announce_done();

@@ -8,6 +8,8 @@
 
 #include <stdlib.h>
 
+#define MAX_RANGES 64
+
 /* Never freed: kernels keep the builtin. */
 struct stand_in {
     struct sim_builtin builtin;
@@ -76,7 +78,7 @@ void sim_stand_in_reach(const struct sim_builtin *builtin, const struct sim_kern
                         struct sim_op *op)
 {
     const struct stand_in *stand_in = (const struct stand_in *)builtin;
-    struct simcuda_range ranges[SIM_MAX_RANGES];
+    struct simcuda_range ranges[MAX_RANGES];
     struct sim_work all = {.type = CU_GRAPH_NODE_TYPE_KERNEL, .kernel = *work};
     struct launch *launch = calloc(1, sizeof(*launch));
     unsigned count = 0;
@@ -88,10 +90,10 @@ void sim_stand_in_reach(const struct sim_builtin *builtin, const struct sim_kern
     op->drop = drop;
     if (stand_in->kernel.ranges != NULL) {
         sim_call_set_in_kernel(true);
-        count = stand_in->kernel.ranges(work->arguments, ranges, SIM_MAX_RANGES);
+        count = stand_in->kernel.ranges(work->arguments, ranges, MAX_RANGES);
         sim_call_set_in_kernel(false);
     }
-    for (unsigned i = 0; i < count && i < SIM_MAX_RANGES; i++) {
+    for (unsigned i = 0; i < count && i < MAX_RANGES; i++) {
         sim_op_reach(op, ranges[i].address, ranges[i].size_bytes, ranges[i].is_write);
     }
 }
