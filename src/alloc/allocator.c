@@ -162,7 +162,7 @@ static struct cca_status alloc_locked(struct cca_heap *heap, struct cca_request 
     if (request->bytes >= CCA_REQUEST_LIMIT) {
         return refuse(heap, request);
     }
-    if (!cca_list_is_empty(&heap->fences) || !cca_list_is_empty(&heap->unfenced)) {
+    if (cca_fence_is_awaited(heap)) {
         cca_fence_poll(heap, POLL_PER_ALLOC);
         if (heap->state != CCA_HEAP_UP) {
             return state_status(heap);
@@ -263,8 +263,8 @@ static void free_locked(struct cca_allocator *allocator, struct cca_heap *heap,
     uint64_t generation = heap->generation;
     bool is_stopped = !serves(allocator, request);
     bool is_strict = allocator->config->free_sync == CCA_FREE_STRICT;
-    bool may_wait = waits_natively(block, request) &&
-                    (is_strict || is_stopped || !heap->device.has_context_events);
+    bool is_plain = waits_natively(block, request);
+    bool may_wait = is_plain && (is_strict || is_stopped || !heap->device.has_context_events);
     struct cca_stream_use *uses = cca_stream_use_detach(block);
     cca_heap_request_free(heap, block, request, cca_clock_ns());
     if (request->key != CCA_KEY_READY && !is_stopped) {
@@ -272,7 +272,10 @@ static void free_locked(struct cca_allocator *allocator, struct cca_heap *heap,
         return;
     }
     cca_stream_use_drop(heap, uses); /* the fence covers every stream */
-    cca_fence_block(heap, block, may_wait);
+    cca_fence_block(heap, block,
+                    may_wait   ? CCA_FENCE_WAITS
+                    : is_plain ? CCA_FENCE_LATER
+                               : CCA_FENCE_ORDERED);
     if (heap->generation != generation || heap->state != CCA_HEAP_UP) {
         return;
     }
@@ -283,8 +286,13 @@ static void free_locked(struct cca_allocator *allocator, struct cca_heap *heap,
         return;
     }
     cca_collect_over_limit(heap);
-    if (heap->pending_bytes > heap->pending_max_bytes) {
+    if (heap->pending_bytes <= heap->pending_max_bytes) {
+        return;
+    }
+    if (!cca_gate_is_closed(&allocator->gate)) {
         cca_fence_hold_cap(heap);
+    } else if (may_wait) {
+        cca_release_over_cap(heap);
     }
 }
 

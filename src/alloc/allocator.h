@@ -184,7 +184,8 @@ void cca_allocator_synchronized(struct cca_allocator *allocator, struct cca_heap
 void cca_allocator_make_room(struct cca_allocator *allocator, struct cca_heap *heap, size_t bytes);
 
 /* The driver was out of memory for something that is not served: all that is idle here goes back to
- * it. Waits for fences, at most CCA_OOM_WAIT_MS. Bytes given back: 0 during a capture. */
+ * it. Waits for fences, at most CCA_OOM_WAIT_MS; while the program captures, for the device, as
+ * its own frees would have. Bytes given back: 0 while a capture is open on the heap. */
 size_t cca_allocator_release_idle(struct cca_allocator *allocator, struct cca_heap *heap);
 
 /* Whether the address lies in the cache's memory: 1 or 0, or -1 when that cannot be told without

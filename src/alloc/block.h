@@ -67,6 +67,7 @@ struct cca_segment {
     size_t bytes;                  /* of memory; or of addresses, where it is expandable */
     size_t page_bytes;             /* expandable: what is mapped and unmapped at a time; else 0 */
     size_t mapped_bytes;           /* expandable: blocks that are not UNMAPPED or MOVING */
+    size_t aside_bytes;            /* of its blocks, those in heap->aside_plain */
     cca_key key;                   /* what it was obtained for */
     struct cca_private_pool *pool; /* NULL: the default one */
     uint64_t alloc_time_ns;

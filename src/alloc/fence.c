@@ -94,7 +94,7 @@ static bool can_join(const struct cca_heap *heap, const struct cca_fence *fence)
 
 /* Joins the open fence, or opens one. A new fence is offered to others only after its first record.
  */
-static void join(struct cca_heap *heap, struct cca_block *block)
+static void join(struct cca_heap *heap, struct cca_block *block, bool is_plain)
 {
     uint64_t generation = heap->generation;
     struct cca_fence *fence = heap->open_fence;
@@ -113,7 +113,7 @@ static void join(struct cca_heap *heap, struct cca_block *block)
         if (is_new && fence != NULL) {
             cca_fence_give(heap, fence);
         }
-        cca_fence_set_aside(heap, block);
+        cca_fence_set_aside(heap, block, is_plain);
         return;
     }
     cca_fence_append(fence, block);
@@ -134,26 +134,32 @@ static const bool is_fence_left_out = true;
 static const bool is_fence_left_out = false;
 #endif
 
-void cca_fence_block(struct cca_heap *heap, struct cca_block *block, bool waits)
+void cca_fence_block(struct cca_heap *heap, struct cca_block *block, enum cca_fence_wait wait)
 {
+    bool is_plain = wait != CCA_FENCE_ORDERED;
     if (heap->captures > 0) {
-        cca_fence_set_aside(heap, block);
+        cca_fence_set_aside(heap, block, is_plain);
     } else if (is_fence_left_out) {
         cca_heap_complete_free(heap, block, CCA_KEY_READY, cca_clock_ns());
-    } else if (waits) {
+    } else if (wait == CCA_FENCE_WAITS) {
         (heap->device.has_context_events ? cca_fence_wait_for_block
                                          : cca_fence_wait_for_context)(heap, block);
     } else if (heap->device.has_context_events) {
-        join(heap, block);
+        join(heap, block, is_plain);
     } else {
-        cca_fence_set_aside(heap, block);
+        cca_fence_set_aside(heap, block, is_plain);
     }
+}
+
+bool cca_fence_may_query(const struct cca_heap *heap)
+{
+    return heap->state == CCA_HEAP_UP && heap->captures == 0 &&
+           (heap->queries_beside_capture != 0 || !cca_gate_is_closed(&heap->allocator->gate));
 }
 
 void cca_fence_poll(struct cca_heap *heap, int max)
 {
-    if (heap->is_polling || heap->state != CCA_HEAP_UP || heap->captures > 0 ||
-        cca_gate_is_closed(&heap->allocator->gate)) {
+    if (heap->is_polling || !cca_fence_may_query(heap)) {
         return;
     }
     uint64_t generation = heap->generation;
@@ -197,9 +203,7 @@ void cca_fence_drop_all(struct cca_heap *heap)
             cca_fence_give(heap, fence);
         }
     }
-    CCA_LIST_EACH (link, &heap->unfenced) {
-        cca_list_remove(link);
-    }
+    cca_fence_drop_set_aside(heap);
     heap->open_fence = NULL;
     heap->is_polling = heap->is_reclaiming = false;
 }

@@ -43,9 +43,26 @@ struct cca_fence {
     } events[CCA_DEVICES_MAX];
 };
 
-/* A PENDING block's memory becomes READY when all work submitted so far is over. `waits`: return
- * only then, as the native free does (for work of the block's own context). */
-void cca_fence_block(struct cca_heap *heap, struct cca_block *block, bool waits);
+/* How the program's own free and ours wait for work of the block's context. */
+enum cca_fence_wait {
+    CCA_FENCE_ORDERED, /* natively it does not wait, and neither do we */
+    CCA_FENCE_LATER,   /* natively it waits; we do not */
+    CCA_FENCE_WAITS    /* both wait */
+};
+
+/* A PENDING block's memory becomes READY when all work submitted so far is over. */
+void cca_fence_block(struct cca_heap *heap, struct cca_block *block, enum cca_fence_wait wait);
+
+/* Whether a block waits for a fence, or to get one. */
+static inline bool cca_fence_is_awaited(const struct cca_heap *heap)
+{
+    return !cca_list_is_empty(&heap->fences) || !cca_list_is_empty(&heap->aside_plain) ||
+           !cca_list_is_empty(&heap->aside_ordered);
+}
+
+/* Segments of which nothing is used but by work before a free that waits natively: out of all books
+ * and onto `out`. Only for the driver's own free, which waits as the program's would have. */
+void cca_fence_detach_set_aside(struct cca_heap *heap, uint64_t now_ns, struct cca_detached *out);
 
 /* Free blocks of this stream (READY: of every stream) become READY when all work submitted so far
  * is over. */
@@ -59,6 +76,10 @@ bool cca_fence_reclaim(struct cca_heap *heap);
 /* The program has waited for a stream, or for the whole context (READY), since `mark`
  * (= heap->frees + 1 at that time): what was freed before it is over. */
 void cca_fence_synchronized(struct cca_heap *heap, cca_key key, uint64_t mark);
+
+/* Whether our own events may be queried now. While the program captures on another stream that is
+ * legal, as none of them is captured, but done only where a request would fail without. */
+bool cca_fence_may_query(const struct cca_heap *heap);
 
 /* Looks at the oldest fences, at most `max`, and completes what is over. Never waits. */
 void cca_fence_poll(struct cca_heap *heap, int max);

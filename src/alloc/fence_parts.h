@@ -26,9 +26,12 @@ void cca_fence_complete(struct cca_heap *heap, struct cca_fence *fence);
 void cca_fence_wait_for_block(struct cca_heap *heap, struct cca_block *block);
 void cca_fence_wait_for_context(struct cca_heap *heap, struct cca_block *block);
 
-/* Sets a block aside whose work cannot be marked now (a capture, a failed call, an old driver); its
- * place in the order of frees tells what will prove it. */
-void cca_fence_set_aside(struct cca_heap *heap, struct cca_block *block);
+/* Sets a block aside whose work cannot be marked now; its place in the order of frees tells which
+ * wait will prove it. `is_plain`: the program's call waits natively. */
+void cca_fence_set_aside(struct cca_heap *heap, struct cca_block *block, bool is_plain);
+
+/* They are forgotten with their context. */
+void cca_fence_drop_set_aside(struct cca_heap *heap);
 
 /* Completes the blocks set aside before `mark`. Only where work of other contexts cannot matter. */
 void cca_fence_complete_set_aside(struct cca_heap *heap, uint64_t mark);

@@ -42,7 +42,7 @@ static bool synchronize(struct cca_heap *heap)
 void cca_fence_wait_for_context(struct cca_heap *heap, struct cca_block *block)
 {
     uint64_t generation = heap->generation, mark;
-    cca_fence_set_aside(heap, block);
+    cca_fence_set_aside(heap, block, true);
     mark = heap->frees + 1;
     if (synchronize(heap) && heap->generation == generation) {
         cca_fence_synchronized(heap, CCA_KEY_READY, mark);
@@ -53,7 +53,7 @@ void cca_fence_wait_for_context(struct cca_heap *heap, struct cca_block *block)
 static void wait_unmarked(struct cca_heap *heap, struct cca_block *block)
 {
     uint64_t generation = heap->generation;
-    cca_fence_set_aside(heap, block);
+    cca_fence_set_aside(heap, block, true);
     uint64_t mark = heap->frees + 1;
     if (!cca_gate_is_closed(&heap->allocator->gate) && heap->state == CCA_HEAP_UP &&
         synchronize(heap) && heap->generation == generation && cca_fence_is_alone(heap)) {

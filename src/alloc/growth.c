@@ -85,6 +85,14 @@ static void say_not_mapped(struct cca_heap *heap, int raw)
     cca_heap_step_in(heap, depth);
 }
 
+/* What was freed beside a capture can go back to the driver only with a whole segment, as unmapping
+ * waits for nothing: once much of that waits, segments that could go back are better. */
+static bool may_expand(const struct cca_heap *heap)
+{
+    bool is_crowded = heap->pending_bytes > heap->pending_max_bytes;
+    return heap->expands && !(is_crowded && cca_gate_is_closed(&heap->allocator->gate));
+}
+
 struct cca_status cca_growth_usual(struct cca_heap *heap, const struct cca_request *request,
                                    size_t rounded, struct cca_block **block_out)
 {
@@ -92,7 +100,7 @@ struct cca_status cca_growth_usual(struct cca_heap *heap, const struct cca_reque
     size_t bytes = cca_policy_segment_bytes(
         is_dedicated ? &heap->allocator->dedicated : &heap->allocator->policy, rounded);
     uint64_t generation = heap->generation;
-    if (heap->expands && !is_dedicated && !cca_growth_is_over_limit(heap, bytes)) {
+    if (may_expand(heap) && !is_dedicated && !cca_growth_is_over_limit(heap, bytes)) {
         struct cca_status status = cca_expandable_grow(heap, request, rounded, block_out);
         if (status.kind != CCA_UNSUPPORTED || heap->generation != generation ||
             heap->state != CCA_HEAP_UP) {

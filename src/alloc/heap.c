@@ -27,7 +27,8 @@ void cca_heap_init(struct cca_heap *heap, struct cca_allocator *allocator, int o
     cca_block_pool_init(&heap->pools[1]);
     cca_list_init(&heap->segments);
     cca_list_init(&heap->fences);
-    cca_list_init(&heap->unfenced);
+    cca_list_init(&heap->aside_plain);
+    cca_list_init(&heap->aside_ordered);
     cca_list_init(&heap->use_queues);
     cca_list_init(&heap->idle_use_events);
     cca_list_init(&heap->deferred);

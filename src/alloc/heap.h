@@ -68,7 +68,10 @@ struct cca_heap {
     uint64_t last_fence_id;
     struct cca_fence *open_fence;
     struct cca_fence *idle_fences;
-    struct cca_list unfenced; /* PENDING blocks that wait for a record to become possible */
+    /* PENDING blocks whose work could not be marked at the time, told apart by what else may end
+     * their wait: see fence_aside.c. */
+    struct cca_list aside_plain, aside_ordered;
+    size_t aside_left_bytes; /* pending_bytes when whole segments of them last went back */
     size_t pending_bytes, pending_max_bytes;
     /* Uses on other streams: see stream_use.h. */
     struct cca_list use_queues; /* of one stream each, ascending */
@@ -88,6 +91,7 @@ struct cca_heap {
 
     uint64_t frees; /* counts completed frees: the order of freed_seq */
     bool is_polling;
+    unsigned queries_beside_capture; /* threads that would fail without a look at events */
     bool is_reclaiming;          /* a fence that makes every stream's blocks READY is under way */
     unsigned releases_in_flight; /* detached segments whose memory is not back yet */
     bool stacks_in_trace;

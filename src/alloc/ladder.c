@@ -10,49 +10,67 @@
 #include "alloc/stream_use.h"
 #include "base/clock.h"
 
-/* Waits, within the time allowed, until a fence gives back a block that fits or everything freed so
- * far is proven over; then releases all that is free and looks once more. */
-static struct cca_block *wait_and_release(struct cca_heap *heap, const struct cca_request *request,
-                                          size_t rounded)
+/* Polls, within the time allowed, until a fence gives back a block that fits, which is returned, or
+ * everything freed so far is over. */
+static struct cca_block *wait_for_block(struct cca_heap *heap, const struct cca_request *request,
+                                        size_t rounded, const struct cca_proof *proof)
 {
     const struct cca_policy *policy = &heap->allocator->policy;
     uint64_t generation = heap->generation, pause_us = 0;
     uint64_t deadline_ns = cca_clock_ns() + heap->allocator->config->oom_wait_ms * 1000000;
-    struct cca_block *block = NULL;
-
-    cca_heap_report_plain(heap, CCA_EVENT_SYNC);
-    struct cca_proof proof = cca_fence_prove(heap);
     for (;;) {
-        if (heap->generation != generation) {
-            return NULL;
-        }
         cca_release_poll(heap);
         if (heap->generation != generation || heap->state != CCA_HEAP_UP) {
             return NULL;
         }
         /* In stream order what became free goes back before it is looked at, as in PyTorch. */
-        block = heap->rekeys ? cca_heap_take_cached(heap, policy, request, rounded, cca_clock_ns())
-                             : NULL;
-        if (block != NULL) {
-            return block;
-        }
-        bool is_over = (cca_fence_is_proven(heap, &proof) ||
-                        (proof.id == 0 && cca_list_is_empty(&heap->fences))) &&
+        struct cca_block *block = heap->rekeys ? cca_heap_take_cached(heap, policy, request,
+                                                                      rounded, cca_clock_ns())
+                                               : NULL;
+        bool is_over = (cca_fence_is_proven(heap, proof) ||
+                        (proof->id == 0 && cca_list_is_empty(&heap->fences))) &&
                        cca_stream_use_is_idle(heap);
-        if ((is_over && heap->releases_in_flight == 0) || cca_clock_ns() >= deadline_ns) {
-            break;
+        if (block != NULL || (is_over && heap->releases_in_flight == 0) ||
+            cca_clock_ns() >= deadline_ns) {
+            return block;
         }
         if (is_over) {
             /* Another thread is giving memory back: what we ask for may be there in a moment. */
-            cca_release_proven(heap, NULL, &proof);
+            cca_release_proven(heap, NULL, proof);
         }
         cca_fence_pause(heap, &pause_us);
+        if (heap->generation != generation) {
+            return NULL;
+        }
     }
-    cca_release_proven(heap, NULL, &proof);
+}
+
+/* Waits for what was freed, then releases all that is free and looks once more. */
+static struct cca_block *wait_and_release(struct cca_heap *heap, const struct cca_request *request,
+                                          size_t rounded)
+{
+    uint64_t generation = heap->generation;
+    bool is_beside_capture = heap->rekeys && cca_gate_is_closed(&heap->allocator->gate);
+    cca_heap_report_plain(heap, CCA_EVENT_SYNC);
+    struct cca_proof proof = cca_fence_prove(heap);
+    if (heap->generation != generation) {
+        return NULL;
+    }
+    heap->queries_beside_capture += is_beside_capture;
+    struct cca_block *block = wait_for_block(heap, request, rounded, &proof);
+    heap->queries_beside_capture -= is_beside_capture;
+    if (block != NULL || heap->generation != generation || heap->state != CCA_HEAP_UP) {
+        return block;
+    }
+    if (is_beside_capture) {
+        cca_release_beside_capture(heap);
+    } else {
+        cca_release_proven(heap, NULL, &proof);
+    }
     if (heap->generation != generation || heap->state != CCA_HEAP_UP) {
         return NULL;
     }
-    return cca_heap_take_cached(heap, policy, request, rounded, cca_clock_ns());
+    return cca_heap_take_cached(heap, &heap->allocator->policy, request, rounded, cca_clock_ns());
 }
 
 /* With the lock dropped. */

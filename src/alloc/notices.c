@@ -132,19 +132,14 @@ void cca_allocator_make_room(struct cca_allocator *allocator, struct cca_heap *h
     size_t free_bytes = 0, total_bytes = 0;
     cca_lock_take(&heap->lock);
     size_t idle_bytes = heap->pools[0].whole_bytes + heap->pools[1].whole_bytes;
-    bool has_pending = !cca_list_is_empty(&heap->fences) || !cca_list_is_empty(&heap->unfenced);
+    bool has_pending = cca_fence_is_awaited(heap);
     cca_lock_drop(&heap->lock);
     if ((idle_bytes == 0 && !has_pending) ||
         heap->device.ops->mem_info(heap->device.self, &free_bytes, &total_bytes).kind != CCA_OK ||
         free_bytes / 2 > bytes) {
         return;
     }
-    cca_lock_take(&heap->lock);
-    if (heap->state == CCA_HEAP_UP) {
-        cca_release_waiting(heap, allocator->config->oom_wait_ms);
-    }
-    cca_verify_if_wanted(heap);
-    cca_lock_drop(&heap->lock);
+    (void)cca_allocator_release_idle(allocator, heap);
 }
 
 void cca_allocator_poll(struct cca_allocator *allocator, struct cca_heap *heap)
@@ -240,7 +235,9 @@ size_t cca_allocator_release_idle(struct cca_allocator *allocator, struct cca_he
     size_t bytes = 0;
     cca_lock_take(&heap->lock);
     if (heap->state == CCA_HEAP_UP) {
-        bytes = cca_release_waiting(heap, allocator->config->oom_wait_ms);
+        bytes = cca_gate_is_closed(&allocator->gate)
+                    ? cca_release_beside_capture(heap)
+                    : cca_release_waiting(heap, allocator->config->oom_wait_ms);
     }
     cca_verify_if_wanted(heap);
     cca_lock_drop(&heap->lock);

@@ -82,6 +82,30 @@ size_t cca_release_ready(struct cca_heap *heap)
     return release_before(heap, NULL, 0);
 }
 
+size_t cca_release_beside_capture(struct cca_heap *heap)
+{
+    struct cca_detached detached;
+    cca_heap_detached_init(&detached);
+    if (heap->state != CCA_HEAP_UP || heap->captures > 0 || !heap->rekeys) {
+        return 0;
+    }
+    cca_fence_detach_set_aside(heap, cca_clock_ns(), &detached);
+    cca_heap_detach_releasable(heap, 0, cca_clock_ns(), &detached);
+    return cca_release_detached(heap, &detached);
+}
+
+void cca_release_over_cap(struct cca_heap *heap)
+{
+    uint64_t generation = heap->generation;
+    size_t left = heap->aside_left_bytes < heap->pending_bytes ? heap->aside_left_bytes : 0;
+    if (heap->pending_bytes - left > heap->pending_max_bytes / 4) {
+        cca_release_beside_capture(heap);
+        if (heap->generation == generation) {
+            heap->aside_left_bytes = heap->pending_bytes;
+        }
+    }
+}
+
 void cca_release_poll(struct cca_heap *heap)
 {
     cca_fence_poll(heap, CCA_FENCE_ALL);

@@ -18,7 +18,17 @@ size_t cca_release_pool(struct cca_heap *heap, struct cca_private_pool *pool, ui
 /* Only those that are READY now; never waits for fences. */
 size_t cca_release_ready(struct cca_heap *heap);
 
-/* Nothing goes back to the driver while a capture is open. */
+/* While the program captures on another stream nothing can be proven, and nothing may be recorded;
+ * but the driver's own free is legal, and waits as the program's own frees do: gives back whole
+ * segments that are READY or were freed by such calls. May wait for the device. 0 while a capture
+ * is open on this heap. */
+size_t cca_release_beside_capture(struct cca_heap *heap);
+
+/* The same inside a free that waits natively, while more than CCA_PENDING_MAX waits for the end of
+ * the capture; now and then, as each time takes a walk. */
+void cca_release_over_cap(struct cca_heap *heap);
+
+/* Whether idle memory may go back: not while a capture is open, but see above. */
 bool cca_release_is_allowed(const struct cca_heap *heap);
 
 /* Whether a free by the driver would return at once: the device is seen to be done with everything

@@ -215,7 +215,7 @@ bool cca_stream_use_defer(struct cca_heap *heap, struct cca_block *block,
         enqueue(heap, block, &events, uses);
     } else {
         make_idle(heap, &events);
-        cca_fence_block(heap, block, false);
+        cca_fence_block(heap, block, CCA_FENCE_ORDERED);
     }
     cca_stream_use_drop(heap, uses);
     return true;
@@ -336,8 +336,7 @@ static void complete_front(struct cca_heap *heap, struct cca_use_queue *queue)
 
 void cca_stream_use_poll(struct cca_heap *heap)
 {
-    if (heap->is_polling_uses || heap->state != CCA_HEAP_UP || heap->captures > 0 ||
-        cca_gate_is_closed(&heap->allocator->gate)) {
+    if (heap->is_polling_uses || !cca_fence_may_query(heap)) {
         return;
     }
     uint64_t generation = heap->generation;

@@ -9,6 +9,7 @@
 struct sums {
     size_t reserved, allocated, active, requested, pending;
     size_t use_events; /* that PENDING blocks wait for */
+    size_t aside;
     size_t live_blocks, active_blocks, free_blocks, segments;
     size_t split_blocks, split_bytes, private_segments;
     size_t expandables, unmapped_blocks;
@@ -107,6 +108,7 @@ static const char *verify_segment(struct cca_heap *heap, struct cca_segment *seg
     if (cca_segment_is_expandable(segment) && mapped != segment->mapped_bytes) {
         return "mapped_bytes is not the sum of the blocks with memory";
     }
+    sums->aside += segment->aside_bytes;
     sums->segments += !cca_segment_is_expandable(segment);
     sums->expandables += cca_segment_is_expandable(segment);
     sums->private_segments += segment->pool != NULL;
@@ -241,6 +243,26 @@ static const char *verify_routes(struct cca_heap *heap)
     return captures == heap->captures ? NULL : "the open captures do not add up";
 }
 
+/* Frees that nothing marks yet. */
+static const char *verify_aside(const struct cca_heap *heap, const struct sums *sums)
+{
+    const struct cca_list *lists[2] = {&heap->aside_plain, &heap->aside_ordered};
+    size_t bytes[2] = {0, 0};
+    for (int i = 0; i < 2; i++) {
+        CCA_LIST_EACH (link, lists[i]) {
+            const struct cca_block *block = CCA_LIST_ENTRY(link, struct cca_block, wait);
+            if (block->state != CCA_BLOCK_PENDING) {
+                return "a block was set aside that is not pending";
+            }
+            bytes[i] += block->bytes;
+        }
+    }
+    /* Those that a thread is about to mark are in a list of its own. */
+    return heap->is_polling || bytes[0] == sums->aside
+               ? NULL
+               : "the bytes that segments have set aside do not add up";
+}
+
 /* Frees that wait for the end of a capture. */
 static const char *verify_deferred(const struct cca_heap *heap)
 {
@@ -277,5 +299,6 @@ const char *cca_verify_heap(struct cca_heap *heap)
     broken = broken != NULL ? broken : verify_use_queues(heap, &sums);
     broken = broken != NULL ? broken : verify_routes(heap);
     broken = broken != NULL ? broken : verify_deferred(heap);
+    broken = broken != NULL ? broken : verify_aside(heap, &sums);
     return broken != NULL ? broken : verify_stats(heap, &sums);
 }

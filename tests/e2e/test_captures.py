@@ -33,6 +33,19 @@ class Captures(Case):
         for way in (("replay", 100), ("capture", 20), ("calls",)):
             self.undisturbed(*way, env={"SIMCUDA_WITHOUT": "cuCtxRecordEvent"})
 
+    def test_memory_comes_back_beside_a_long_capture_of_another_thread(self):
+        for settings in ({}, {"CCA_PENDING_MAX": "16g"}):
+            for kib in (48 << 10, 3 << 10, 640):
+                self.undisturbed("beside", kib, env={"SIMCUDA_MEM": "1g", **settings})
+            self.undisturbed("cached", env={"SIMCUDA_MEM": "1g", **settings})
+
+    def test_memory_comes_back_beside_a_long_capture_with_expandable_segments(self):
+        for kib in (3 << 10, 640):
+            self.undisturbed("beside", kib, env={"SIMCUDA_MEM": "1g", "CCA_CONF": "expandable_segments:True"})
+
+    def test_memory_comes_back_beside_a_long_capture_without_context_events(self):
+        self.undisturbed("beside", 3 << 10, env={"SIMCUDA_MEM": "1g", "SIMCUDA_WITHOUT": "cuCtxRecordEvent"})
+
     def test_a_capture_that_never_ends_by_itself(self):
         for way in ("reset", "destroy"):
             self.undisturbed(way)

@@ -3,11 +3,14 @@
  *   replay    one graph, launched COUNT times
  *   capture   COUNT captures, by turns in relaxed and thread-local mode
  *   calls     what memory calls answer inside captures of each mode
+ *   beside    memory comes and goes several times over beside one long capture of another thread,
+ * by way of blocks of COUNT KiB cached    the same for what was freed before that capture began
  *   reset     a device reset in the middle of a capture
  *   destroy   the capturing stream is destroyed */
 #include "program.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 
 enum { PARTS = 4 };
@@ -196,6 +199,96 @@ static void fill_again_and_again(void)
     printf("forty times a sixteenth\n");
 }
 
+/* Captures from before the first post until after the second one. */
+struct captor {
+    enum cudaStreamCaptureMode mode;
+    sem_t begun, may_end;
+};
+
+static void *capture_long(void *user)
+{
+    struct captor *captor = user;
+    cudaStream_t stream;
+    cudaGraph_t graph = NULL;
+    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    MUST(cudaStreamBeginCapture(stream, captor->mode));
+    sem_post(&captor->begun);
+    while (sem_wait(&captor->may_end) != 0) {
+    }
+    SHOW(cudaStreamEndCapture(stream, &graph));
+    SHOW(cudaGraphDestroy(graph));
+    SHOW(cudaStreamDestroy(stream));
+    return NULL;
+}
+
+static void start_captor(struct captor *captor, enum cudaStreamCaptureMode mode, pthread_t *thread)
+{
+    captor->mode = mode;
+    sem_init(&captor->begun, 0, 0);
+    sem_init(&captor->may_end, 0, 0);
+    pthread_create(thread, NULL, capture_long, captor);
+    while (sem_wait(&captor->begun) != 0) {
+    }
+}
+
+static void end_captor(struct captor *captor, pthread_t thread)
+{
+    sem_post(&captor->may_end);
+    pthread_join(thread, NULL);
+}
+
+/* Blocks of one size, used, half of them kept over one round, until several times the device's
+ * memory has been freed. */
+static void come_and_go(size_t bytes)
+{
+    enum { BLOCKS = 8 };
+    void *blocks[2][BLOCKS] = {{NULL}};
+    size_t left = 0, total = 0, freed = 0;
+    cudaStream_t stream;
+    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    MUST(cudaMemGetInfo(&left, &total));
+    for (int round = 0; freed < 4 * total; round++) {
+        void **mine = blocks[round % 2];
+        for (int i = 0; i < BLOCKS; i++) {
+            MUST(cudaFree(mine[i]));
+            MUST(cudaMalloc(&mine[i], bytes + (size_t)(i * 512)));
+            MUST(cudaMemsetAsync(mine[i], round, 4096, stream));
+            freed += bytes;
+        }
+    }
+    for (int i = 0; i < BLOCKS; i++) {
+        SHOW(cudaFree(blocks[0][i]));
+        SHOW(cudaFree(blocks[1][i]));
+    }
+    SHOW(cudaStreamDestroy(stream));
+}
+
+static void beside(enum cudaStreamCaptureMode mode, size_t bytes)
+{
+    struct captor captor;
+    pthread_t thread;
+    start_captor(&captor, mode, &thread);
+    come_and_go(bytes);
+    end_captor(&captor, thread);
+    come_and_go(bytes);
+}
+
+/* What is cached in other sizes when the capture begins is there for the program. */
+static void cached(enum cudaStreamCaptureMode mode)
+{
+    struct captor captor;
+    pthread_t thread;
+    size_t left = 0, total = 0;
+    void *p = NULL;
+    MUST(cudaMemGetInfo(&left, &total));
+    MUST(cudaMalloc(&p, left / 4 * 3));
+    MUST(cudaFree(p));
+    start_captor(&captor, mode, &thread);
+    MUST(cudaMalloc(&p, left / 8 * 7));
+    SHOW(cudaFree(p));
+    end_captor(&captor, thread);
+}
+
 /* As many captures at once. */
 static void many_at_once(int count)
 {
@@ -245,6 +338,12 @@ int main(int argc, char **argv)
         }
     } else if (strcmp(way, "reset") == 0 || strcmp(way, "destroy") == 0) {
         broken_off(strcmp(way, "reset") == 0);
+    } else if (strcmp(way, "beside") == 0 || strcmp(way, "cached") == 0) {
+        for (int i = 0; i < 2; i++) {
+            enum cudaStreamCaptureMode mode = i == 0 ? cudaStreamCaptureModeRelaxed
+                                                     : cudaStreamCaptureModeThreadLocal;
+            strcmp(way, "cached") == 0 ? cached(mode) : beside(mode, (size_t)count << 10);
+        }
     } else if (strcmp(way, "many") == 0) {
         many_at_once(count);
     } else if (strcmp(way, "invalid") == 0) {

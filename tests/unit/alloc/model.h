@@ -23,6 +23,7 @@ struct model_use {
     uint64_t start, end;
     int stream;
     uint32_t at;
+    bool is_freed; /* its memory by a call that waits natively */
 };
 
 struct model_block {
@@ -50,9 +51,9 @@ struct model {
     int reservation_count;
     uint64_t memory_bytes, used_bytes, next_addr;
     bool has_context_events;
-    bool frees_wait;   /* the driver's free waits for running work, and may be used so */
-    bool no_recording; /* a stream is being captured: recording, waiting and freeing are errors */
-    bool no_queries;
+    bool frees_wait;     /* the driver's free waits for running work, and may be used so */
+    bool no_recording;   /* a stream is being captured: recording and waiting are errors */
+    bool no_interfering; /* and so are queries and frees; else frees wait, as the program's own */
     int fail_allocs, fail_events; /* as many calls to come */
     /* The program. */
     struct model_block live[MODEL_LIVE_MAX];
@@ -80,6 +81,9 @@ bool model_work(struct model *model, const struct model_block *block, int stream
 
 /* Bit per stream with unfinished work on the block. */
 uint64_t model_users(const struct model *model, const struct model_block *block);
+
+/* The program frees the block by a call that waits natively. */
+void model_freed(struct model *model, const struct model_block *block);
 
 void model_finish(struct model *model, int stream, uint32_t count);
 void model_finish_all(struct model *model);

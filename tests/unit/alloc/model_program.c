@@ -146,6 +146,9 @@ static void free_block(int index, int stream)
         .thread = 1,
     };
     SAY("# free %" PRIx64 " on %d\n", block.addr, stream);
+    if (stream == MODEL_NO_STREAM && block.stream == MODEL_NO_STREAM) {
+        model_freed(&run.model, &block);
+    }
     assert_int_equal(cca_allocator_free(run.allocator, block.addr, &request), CCA_FREE_DONE);
 }
 
@@ -232,7 +235,7 @@ static void forbid(void)
 {
     bool is_captured = run.captured != MODEL_NO_STREAM;
     run.model.no_recording = is_captured || run.gate_is_closed;
-    run.model.no_queries = is_captured;
+    run.model.no_interfering = is_captured;
 }
 
 static void do_capture(void)
@@ -249,7 +252,7 @@ static void do_capture(void)
         SAY("# capture ends\n");
         run.captured = MODEL_NO_STREAM;
         run.model.no_recording = run.gate_is_closed;
-        run.model.no_queries = false;
+        run.model.no_interfering = false;
         assert_int_equal(cca_allocator_pool_end(run.allocator, run.heap, id), 0);
     }
     forbid();
