@@ -5,6 +5,7 @@ A trace tells what was asked for, not how large the block was that served it. Si
 are there at the end are exact; the others are computed by the allocator's rounding rule.
 """
 from array import array
+from itertools import accumulate, islice
 
 from .failure import Failure
 from .records import integer
@@ -89,19 +90,15 @@ class History:
         self._judge_peak(peak_bytes)
 
     def _read_columns(self, trace):
-        kinds, addresses, sizes, times = [], [], [], array('q')
-        latest = 0
-        for entry in trace:
-            action = entry.get('action')
-            kinds.append(KINDS.get(action, OTHER) if type(action) is str else OTHER)
-            address, size, time = entry.get('addr'), entry.get('size'), entry.get('time_us')
-            addresses.append(address if type(address) is int else 0)
-            sizes.append(size if type(size) is int and size > 0 else 0)
-            # The clock may step back a little between threads; an axis must not.
-            if type(time) is int and time > latest:
-                latest = time
-            times.append(latest)
-        self.kinds, self.addresses, self.sizes, self.times = bytes(kinds), addresses, sizes, times
+        self.kinds = bytes([KINDS.get(action, OTHER) if type(action) is str else OTHER
+                            for action in [entry.get('action') for entry in trace]])
+        self.addresses = integers(trace, 'addr')
+        self.sizes = integers(trace, 'size')
+        if min(self.sizes, default=0) < 0:
+            self.sizes = [max(0, size) for size in self.sizes]
+        # The clock may step back a little between threads; an axis must not.
+        times = accumulate(integers(trace, 'time_us'), max, initial=0)
+        self.times = array('q', islice(times, 1, None))
 
     def _follow_segments(self, snapshot, segments):
         """Fills segment_lives; pieces of expandable segments are lives of their own."""
@@ -322,17 +319,21 @@ class History:
         return [life for life in self.segment_lives if life.birth <= index < life.death]
 
 
+def integers(trace, key):
+    """A value of every entry; 0 where it is no integer."""
+    values = [entry.get(key) for entry in trace]
+    if set(map(type, values)) <= {int}:
+        return values
+    return [value if type(value) is int else 0 for value in values]
+
+
 LIVE_STATES = ('active_allocated', 'active_pending_free', 'active_awaiting_free')
 
 
 def accumulated(changes, count):
     """(the value before the first event, the values after each)."""
-    values, value = array('q'), changes[0]
-    first = value
-    for index in range(1, count + 1):
-        value += changes[index]
-        values.append(value)
-    return first, values
+    sums = accumulate(islice(changes, count + 1))
+    return next(sums), array('q', sums)
 
 
 def block_size(requested, segment_size):

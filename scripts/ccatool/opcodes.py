@@ -34,7 +34,9 @@ def _run_pattern(more=()):
         by_length.setdefault(length, []).append(b'\\x%02x' % opcode)
     forms = [b'[' + b''.join(codes) + b']' + (b'.{%d}' % length if length else b'')
              for length, codes in sorted(by_length.items())]
-    forms += [b'\\x8a\\x08.{8}', *more]
+    # Numbers of more than 32 bits: addresses and times, twice in every event.
+    forms += [b'\\x8a\\x%02x.{%d}' % (length, length) for length in (5, 6, 7, 8)]
+    forms += more
     return re.compile(b'(?:' + b'|'.join(forms) + b'){1,500}', re.S)
 
 

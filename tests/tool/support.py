@@ -79,6 +79,14 @@ def with_tuples(data):
     return data
 
 
+QUIET = 0.6            # of the machine's processors, on average of the last minute
+
+
+def crowding():
+    """How many programs want each processor."""
+    return os.getloadavg()[0] / (os.cpu_count() or 1)
+
+
 class FolderTest(unittest.TestCase):
     """A test with a folder of its own."""
 

@@ -10,12 +10,13 @@ import sys
 import unittest
 
 from big_snapshot import make
-from support import TOOL, FolderTest, clean_environment
+from support import QUIET, TOOL, FolderTest, clean_environment, crowding
 
 EVENTS = 1000000 if os.environ.get('CCA_TEST_LEVEL') == 'full' else 150000
-# For a million events: seconds of a processor (a busy one counts its neighbour's work as well),
-# and resident bytes.
-MOST_SECONDS, MOST_BYTES = 20.0, 1200 * 1000 * 1000
+# For a million events: seconds of a processor, twice as many on a machine that has other work
+# (processors that share a core and its caches slow each other down), and resident bytes.
+MOST_SECONDS, MOST_BYTES = 10.0, 1200 * 1000 * 1000
+START_SECONDS = 0.5
 START_BYTES = 60 * 1000 * 1000
 
 
@@ -44,7 +45,8 @@ class Big(FolderTest):
         sys.stderr.write('show of %d events: %.1f s of a processor, %d MB\n' % (
             EVENTS, seconds, most // 1000000))
         self.assertRegex(out, r'history +%s' % format(EVENTS, ',')[:3])
-        self.assertLess(seconds, MOST_SECONDS * EVENTS / 1e6 + 1)
+        self.assertLess(seconds / (1 if crowding() < QUIET else 2),
+                        MOST_SECONDS * EVENTS / 1e6 + START_SECONDS)
         self.assertLess(most, MOST_BYTES * EVENTS / 1e6 + START_BYTES)
 
     def test_progress_on_a_terminal(self):

@@ -12,7 +12,7 @@ import unittest
 
 import browser
 from big_snapshot import make
-from support import GOLDEN, FolderTest, call_tool, golden_data, golden_names
+from support import GOLDEN, QUIET, FolderTest, call_tool, crowding, golden_data, golden_names
 
 from ccatool import report_data, snapshot, verb_report
 
@@ -21,14 +21,6 @@ PANELS = ('overview', 'timeline', 'bands', 'state', 'stacks', 'flame', 'segments
 SHOTS = os.environ.get('CCA_TEST_SHOTS')
 FIRST_DRAWING_MS = 3000
 ANSWER_MS = 100
-
-
-QUIET = 0.6            # of the machine's processors, on average of the last minute
-
-
-def crowding():
-    """How many programs want each processor."""
-    return os.getloadavg()[0] / (os.cpu_count() or 1)
 
 
 def page_of(data, path='a.pickle'):
