@@ -11,23 +11,13 @@
 
 #include "base/compiler.h"
 #include "base/loader_gate.h"
+#include "base/object_at.h"
 #include "preload/lookup.h"
-
-/* struct dl_find_object, which older headers lack; the rest of it is of no interest here. */
-struct found_object {
-    unsigned long long flags;
-    void *start, *end;
-    struct link_map *map;
-    void *rest[16];
-};
-typedef int (*find_object_fn)(void *addr, struct found_object *found_out);
-
-static find_object_fn find_object; /* written once, by the constructor */
 
 void cca_loader_start(void)
 {
-    *(void **)&find_object = cca_lookup_real(RTLD_DEFAULT, "_dl_find_object");
-    if (find_object == NULL) {
+    cca_object_at_use(cca_lookup_real(RTLD_DEFAULT, "_dl_find_object"));
+    if (!cca_object_at_works()) {
         (void)dlerror(); /* not the program's to see */
     }
 }
@@ -108,23 +98,23 @@ static int read_unloads(struct dl_phdr_info *info, size_t size, void *user)
 bool cca_loader_glance_at(const void *addr, struct cca_loader_glance *glance_out)
 {
     *glance_out = (struct cca_loader_glance){0};
-    if (CCA_UNLIKELY(find_object == NULL)) {
+    if (CCA_UNLIKELY(!cca_object_at_works())) {
         return walk(read_unloads, &glance_out->unloads) != 0;
     }
-    struct found_object found;
-    if (find_object((void *)(uintptr_t)addr, &found) != 0) {
+    struct cca_object_place found;
+    if (!cca_object_at(addr, &found)) {
         return false;
     }
     glance_out->map = found.map;
-    glance_out->start = (uintptr_t)found.start;
-    glance_out->end = (uintptr_t)found.end;
+    glance_out->start = found.start;
+    glance_out->end = found.end;
     glance_out->path = found.map->l_name != NULL ? found.map->l_name : "";
     return true;
 }
 
 bool cca_loader_object_at(const void *addr, struct cca_loader_object *object_out)
 {
-    if (find_object == NULL) {
+    if (!cca_object_at_works()) {
         struct search search = {.addr = (uintptr_t)addr, .object = object_out};
         return walk(match_object, &search) != 0;
     }

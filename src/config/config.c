@@ -80,7 +80,6 @@ static const struct cca_config defaults = {
 static const char *const announced[] = {
     "CCA_PINNED",
     "CCA_RECORD_PINNED",
-    "CCA_PIN_MODULES",
 };
 
 enum { INTERVAL_MAX_S = 86400 };

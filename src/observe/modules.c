@@ -45,8 +45,8 @@ static const char *absolute_path(const char *name, char *buf, size_t size)
     return access(buf, F_OK) == 0 ? buf : name;
 }
 
-static const char *path_of(const struct dl_phdr_info *info, const struct cca_module *module,
-                           struct cca_arena *arena)
+const char *cca_module_path(const struct cca_module *module, const struct dl_phdr_info *info,
+                            struct cca_arena *arena)
 {
     char buf[PATH_MAX];
 
@@ -114,7 +114,7 @@ static void read_build_id(struct cca_module *module, const char *notes, size_t s
     }
 }
 
-static bool describe(struct cca_module *module, const struct dl_phdr_info *info)
+bool cca_module_measure(struct cca_module *module, const struct dl_phdr_info *info)
 {
     *module = (struct cca_module){.base = info->dlpi_addr, .start = UINT64_MAX};
     for (int i = 0; i < info->dlpi_phnum; i++) {
@@ -129,6 +129,13 @@ static bool describe(struct cca_module *module, const struct dl_phdr_info *info)
         }
     }
     return module->start < module->end;
+}
+
+bool cca_module_is_same(const struct cca_module *a, const struct cca_module *b)
+{
+    return a->start == b->start && a->end == b->end && a->base == b->base &&
+           a->build_id_len == b->build_id_len &&
+           memcmp(a->build_id, b->build_id, a->build_id_len) == 0;
 }
 
 static int count_one(struct dl_phdr_info *info, size_t size, void *user)
@@ -147,10 +154,10 @@ static int collect_one(struct dl_phdr_info *info, size_t size, void *user)
 
     (void)size;
     collection->seen++;
-    if (modules->count == collection->capacity || !describe(module, info)) {
+    if (modules->count == collection->capacity || !cca_module_measure(module, info)) {
         return 0;
     }
-    module->path = path_of(info, module, collection->arena);
+    module->path = cca_module_path(module, info, collection->arena);
     if (module->path == NULL) {
         collection->error = -ENOMEM;
         return 1;

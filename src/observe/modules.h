@@ -25,6 +25,18 @@ struct cca_modules {
     size_t count;
 };
 
+struct dl_phdr_info;
+
+/* Span, load address and build id of an object; false when it has no span. The path is left out. */
+bool cca_module_measure(struct cca_module *module, const struct dl_phdr_info *info);
+
+/* Its path, copied into the arena; NULL when that is full. Makes system calls, no loader calls. */
+const char *cca_module_path(const struct cca_module *module, const struct dl_phdr_info *info,
+                            struct cca_arena *arena);
+
+/* Whether two are the same file, loaded at the same place. The paths are not compared. */
+bool cca_module_is_same(const struct cca_module *a, const struct cca_module *b);
+
 /* Fills the list from `arena`; -ENOMEM when it is too small. */
 int cca_modules_list(struct cca_modules *modules, struct cca_arena *arena) CCA_MUST_CHECK;
 

@@ -12,6 +12,9 @@ _Static_assert(sizeof(uintptr_t) == sizeof(uint64_t), "a record's words are addr
 /* An id is the index of the record's header word; word 0 stays unused so that no id is 0. */
 static const uint64_t first_word = 1;
 
+/* What a retired stack leaves in its slot: not empty, and like no stack, since word 0 is 0. */
+static const uint64_t retired = UINT64_C(1) << 32;
+
 static inline uint64_t mix(uint64_t lane, uint64_t word)
 {
     lane = (lane ^ word) * UINT64_C(0x9e3779b97f4a7c15);
@@ -138,28 +141,50 @@ static uint32_t insert(struct cca_stack_table *table, size_t index, uint64_t hea
     return id;
 }
 
+/* The id, or 0 and the free slot at which the search ended. */
+static uint32_t search(const struct cca_stack_table *table, uint64_t hash, const uintptr_t *pcs,
+                       int depth, size_t *index_out)
+{
+    uint64_t header = header_of(hash, depth);
+    size_t mask = table->slot_count - 1;
+    size_t index = (size_t)hash & mask;
+
+    for (;; index = (index + 1) & mask) {
+        uint64_t slot = atomic_load_explicit(&table->slots[index], memory_order_acquire);
+        if (slot == 0) {
+            *index_out = index;
+            return 0;
+        }
+        if (is_same(table, slot, header, pcs, depth)) {
+            return (uint32_t)slot;
+        }
+    }
+}
+
+uint32_t cca_stack_table_find(const struct cca_stack_table *table, const uintptr_t *pcs, int depth)
+{
+    size_t ignored;
+
+    return depth > 0 && table->slot_count != 0
+               ? search(table, hash_stack(pcs, depth), pcs, depth, &ignored)
+               : 0;
+}
+
 uint32_t cca_stack_table_intern(struct cca_stack_table *table, const uintptr_t *pcs, int depth)
 {
+    uint32_t id = 0;
+
     if (depth <= 0) {
         return 0;
     }
-    uint32_t id = 0;
     if (table->slot_count != 0) {
         uint64_t hash = hash_stack(pcs, depth);
-        uint64_t header = header_of(hash, depth);
-        size_t mask = table->slot_count - 1;
-        size_t index = (size_t)hash & mask;
+        size_t index;
 
-        for (;; index = (index + 1) & mask) {
-            uint64_t slot = atomic_load_explicit(&table->slots[index], memory_order_acquire);
-            if (slot == 0) {
-                break;
-            }
-            if (is_same(table, slot, header, pcs, depth)) {
-                return (uint32_t)slot;
-            }
+        id = search(table, hash, pcs, depth, &index);
+        if (id == 0) {
+            id = insert(table, index, header_of(hash, depth), pcs, depth);
         }
-        id = insert(table, index, header, pcs, depth);
     }
     if (id == 0) {
         atomic_fetch_add_explicit(&table->refused, 1, memory_order_relaxed);
@@ -182,6 +207,48 @@ const uintptr_t *cca_stack_table_get(const struct cca_stack_table *table, uint32
     }
     *depth_out = (int)depth;
     return (const uintptr_t *)&table->words[id + 1];
+}
+
+uint32_t cca_stack_table_next(const struct cca_stack_table *table)
+{
+    return (uint32_t)atomic_load_explicit(&table->words_used, memory_order_acquire);
+}
+
+static bool calls_from(uintptr_t pc, uintptr_t start, uintptr_t end)
+{
+    return pc > start && pc <= end; /* the call lies before its return address */
+}
+
+void cca_stack_table_retire(struct cca_stack_table *table, uintptr_t start, uintptr_t end)
+{
+    for (size_t i = 0; i < table->slot_count; i++) {
+        uint64_t slot = atomic_load_explicit(&table->slots[i], memory_order_acquire);
+        int depth;
+        const uintptr_t *pcs = cca_stack_table_get(table, (uint32_t)slot, &depth);
+
+        for (int at = 0; at < depth; at++) {
+            if (calls_from(pcs[at], start, end)) {
+                atomic_store_explicit(&table->slots[i], retired, memory_order_release);
+                break;
+            }
+        }
+    }
+}
+
+void cca_stack_table_each(const struct cca_stack_table *table, uintptr_t start, uintptr_t end,
+                          void (*each)(void *user, uintptr_t pc), void *user)
+{
+    for (size_t i = 0; i < table->slot_count; i++) {
+        uint64_t slot = atomic_load_explicit(&table->slots[i], memory_order_acquire);
+        int depth;
+        const uintptr_t *pcs = cca_stack_table_get(table, (uint32_t)slot, &depth);
+
+        for (int at = 0; at < depth; at++) {
+            if (calls_from(pcs[at], start, end)) {
+                each(user, pcs[at]);
+            }
+        }
+    }
 }
 
 void cca_stack_table_fini(struct cca_stack_table *table)

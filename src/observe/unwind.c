@@ -73,12 +73,17 @@ static struct {
     _Atomic uint64_t reads; /* calls of read_memory during the self-test */
     uint64_t slow_ticks;    /* 0 = not counted */
     uintptr_t page_bytes;
-    const char *name;
-    bool is_fallback; /* not the one that was wanted first */
+    _Atomic(const char *) name;
+    atomic_bool is_fallback;          /* not the one that was wanted first */
+    _Atomic uint64_t before_fallback; /* captures until then */
+    atomic_bool has_foreseen, is_distrusted;
+    _Atomic(backtrace_fn) replacement; /* ready for cca_unwind_distrust */
     int (*gcc_walk)(int (*step)(void *context, void *user), void *user);
     uintptr_t (*gcc_ip)(void *context);
     struct stripe stripes[STRIPES];
 } unwinder;
+
+static const char libunwind_name[] = "libunwind";
 
 static uint64_t ticks(void)
 {
@@ -390,7 +395,7 @@ static backtrace_fn choose(enum cca_unwind_method method, const char **why_out)
     }
     if (method == CCA_UNWIND_AUTO || method == CCA_UNWIND_LIBUNWIND) {
         backtrace = load_unwinder(why_out);
-        unwinder.name = backtrace != NULL ? "libunwind" : "none";
+        unwinder.name = backtrace != NULL ? libunwind_name : "none";
     }
     if (method == CCA_UNWIND_LIBGCC || (method == CCA_UNWIND_AUTO && backtrace == NULL)) {
         backtrace = load_libgcc(why_out);
@@ -402,7 +407,7 @@ static backtrace_fn choose(enum cca_unwind_method method, const char **why_out)
 
 const char *cca_unwind_name(void)
 {
-    return atomic_load(&unwinder.backtrace) != NULL ? unwinder.name : "none";
+    return atomic_load(&unwinder.backtrace) != NULL ? atomic_load(&unwinder.name) : "none";
 }
 
 bool cca_unwind_start(enum cca_unwind_method method, const char **why_out)
@@ -504,7 +509,7 @@ void cca_unwind_stop(void)
     atomic_store(&unwinder.backtrace, NULL);
 }
 
-struct cca_unwind_counts cca_unwind_counts(void)
+static struct cca_unwind_counts sum_stripes(void)
 {
     struct cca_unwind_counts counts = {0};
 
@@ -515,6 +520,59 @@ struct cca_unwind_counts cca_unwind_counts(void)
         counts.truncated += atomic_load_explicit(&stripe->truncated, memory_order_relaxed);
         counts.slow += atomic_load_explicit(&stripe->slow, memory_order_relaxed);
     }
-    counts.fallback = unwinder.is_fallback ? counts.captures : 0;
     return counts;
+}
+
+struct cca_unwind_counts cca_unwind_counts(void)
+{
+    struct cca_unwind_counts counts = sum_stripes();
+    uint64_t before = atomic_load(&unwinder.before_fallback);
+
+    if (atomic_load(&unwinder.is_fallback) && counts.captures > before) {
+        counts.fallback = counts.captures - before;
+    }
+    return counts;
+}
+
+/* From here on by libgcc, or not at all where it is not ready. */
+static void use_replacement(void)
+{
+    backtrace_fn replacement = atomic_load(&unwinder.replacement);
+
+    if (!atomic_load(&unwinder.is_stopped)) {
+        atomic_store_explicit(&unwinder.backtrace, replacement, memory_order_release);
+    }
+    if (!atomic_exchange(&unwinder.is_fallback, true)) {
+        atomic_store(&unwinder.before_fallback, sum_stripes().captures);
+    }
+    atomic_store(&unwinder.name, replacement != NULL ? "libgcc" : "none");
+}
+
+void cca_unwind_foresee_unload(void)
+{
+    const char *why;
+
+    if ((atomic_load(&unwinder.name) != libunwind_name && !atomic_load(&unwinder.is_distrusted)) ||
+        atomic_exchange(&unwinder.has_foreseen, true)) {
+        return;
+    }
+    atomic_store(&unwinder.replacement, load_libgcc(&why));
+    if (atomic_load(&unwinder.is_distrusted)) {
+        use_replacement(); /* a capture could not wait for it */
+    }
+}
+
+void cca_unwind_distrust(void)
+{
+    if (atomic_load(&unwinder.name) == libunwind_name) {
+        atomic_store(&unwinder.is_distrusted, true);
+        use_replacement();
+    }
+}
+
+void cca_unwind_repair(void)
+{
+    if (atomic_load(&unwinder.is_distrusted)) {
+        cca_unwind_foresee_unload();
+    }
 }

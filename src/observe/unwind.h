@@ -15,8 +15,9 @@ struct cca_unwind_counts {
     uint64_t captures;
     uint64_t missing;   /* of these, without any frame */
     uint64_t truncated; /* of these, as deep as was asked for: there may be more frames */
-    uint64_t fallback;  /* of these, by libgcc since libunwind could not be used */
-    uint64_t slow;      /* of these, above 5 us, after a thread's first 64 (x86-64 only) */
+    uint64_t
+        fallback;  /* of these, by libgcc since libunwind could not be used any more, or at all */
+    uint64_t slow; /* of these, above 5 us, after a thread's first 64 (x86-64 only) */
 };
 
 enum cca_unwind_method {
@@ -41,6 +42,19 @@ const char *cca_unwind_name(void);
  * capture may walk the loader's list, see base/loader_gate.h), or after cca_unwind_stop. Leaves
  * errno alone. No malloc but for a thread's first call. */
 CCA_NOINLINE int cca_unwind_capture(uintptr_t *pcs, int max, int skip);
+
+/* Before a module is unloaded: libunwind keeps in every thread how it walked where that was, and
+ * nothing makes it forget. So what cca_unwind_distrust needs is made ready. Enters the loader. */
+void cca_unwind_foresee_unload(void);
+
+/* Something else lies now where a module was unloaded: from here on stacks are taken by libgcc,
+ * which keeps nothing, or not at all. Does nothing where no such memory is kept. From any thread,
+ * outside a capture; waits for nothing. */
+void cca_unwind_distrust(void);
+
+/* Where that was not foreseen, and stacks are not taken for that reason: takes them again. Enters
+ * the loader. */
+void cca_unwind_repair(void);
 
 /* From now on every capture returns 0: in a forked child. Async-signal-safe. */
 void cca_unwind_stop(void);

@@ -44,13 +44,29 @@ static int frames_before(const uintptr_t *pcs, int depth, const void *caller)
     return 0;
 }
 
+/* The id of the stack. False: the unwinder walked wrong, and is another one from here on. */
+static bool store_stack(struct cca_process *process, const uintptr_t *pcs, int depth,
+                        uint32_t *id_out)
+{
+    *id_out = cca_stack_table_find(&process->stacks, pcs, depth);
+    if (CCA_LIKELY(*id_out != 0 || depth <= 0)) {
+        return true;
+    }
+    if (cca_module_log_note(&process->modules, &process->stacks, pcs, depth)) {
+        cca_unwind_distrust();
+        return false;
+    }
+    *id_out = cca_stack_table_intern(&process->stacks, pcs, depth);
+    return true;
+}
+
 /* In the frame of whoever calls it: the unwinder counts frames. */
 static inline __attribute__((always_inline)) void
 describe(struct cca_request *request, bool is_free, const void *caller, int skip)
 {
     struct cca_process *process = cca_process_state();
     uintptr_t pcs[DEPTH_MAX];
-    int max, depth, before;
+    int max, depth, before = 0;
 
     request->thread = cca_process_thread();
     request->metadata = cca_process_metadata();
@@ -60,9 +76,18 @@ describe(struct cca_request *request, bool is_free, const void *caller, int skip
         return;
     }
     max = process->config.stack_depth < DEPTH_MAX ? (int)process->config.stack_depth : DEPTH_MAX;
-    depth = cca_unwind_capture(pcs, max, skip + 1);
-    before = frames_before(pcs, depth, caller);
-    request->stack = cca_stack_table_intern(&process->stacks, pcs + before, depth - before);
+    for (int tries = 0; tries < 2; tries++) {
+        depth = cca_unwind_capture(pcs, max, skip + 1);
+        if (CCA_UNLIKELY(
+                cca_module_log_is_stale(&process->modules, &process->stacks, pcs, depth))) {
+            cca_unwind_distrust();
+            continue;
+        }
+        before = frames_before(pcs, depth, caller);
+        if (CCA_LIKELY(store_stack(process, pcs + before, depth - before, &request->stack))) {
+            return;
+        }
+    }
 }
 
 CCA_NOINLINE void cca_process_describe(struct cca_request *request, bool is_free, int skip)

@@ -227,7 +227,9 @@ int cca_dump_name_model(struct cca_process *process, struct cca_model *model)
     if (rc != 0) {
         return rc;
     }
-    rc = cca_symbolize_model(model, &process->stacks,
+    /* Some may have gone by a call that was not seen. */
+    cca_process_look_for_unloads(process);
+    rc = cca_symbolize_model(model, &process->stacks, &process->modules,
                              process->config.symbolize != CCA_SYMBOLIZE_NONE);
     if (rc == 0 && process->config.symbolize == CCA_SYMBOLIZE_LINES &&
         cca_lines_find(&process->lines, model)) {

@@ -153,6 +153,7 @@ static void make_allocator(struct cca_process *process)
     }
     if (process->config.context != CCA_CONTEXT_NONE &&
         !atomic_load_explicit(&process->has_stacks, memory_order_relaxed) &&
+        cca_module_log_init(&process->modules) == 0 &&
         cca_stack_table_init(&process->stacks, STACK_SLOTS, STACK_ARENA_BYTES) == 0) {
         atomic_store_explicit(&process->has_stacks, true, memory_order_release);
     }

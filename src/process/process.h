@@ -45,6 +45,12 @@ void cca_process_describe(struct cca_request *request, bool is_free, int skip);
 void cca_process_describe_from(struct cca_request *request, bool is_free, const void *caller,
                                int skip);
 
+/* Around the real dlclose of a handle, outside the guard: destructors allocate and free. Modules
+ * that call stacks passed through are remembered with their names, or kept loaded where the
+ * settings want it. `real`: the genuine dlclose. Begin returns what end takes. */
+int cca_process_unload_begin(void *handle, int (*real)(void *));
+void cca_process_unload_end(int token);
+
 /* Which heap and key a stream of the caller's has: the part of the public functions that knows
  * CUDA. `device` -1: whichever a created stream belongs to. `caller`: the program's code, which
  * tells the runtime. A device that is current but has not been used yet comes up. Inside the guard,

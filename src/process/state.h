@@ -17,6 +17,7 @@
 #include "base/lock.h"
 #include "config/config.h"
 #include "observe/annotations.h"
+#include "observe/module_log.h"
 #include "observe/stack_table.h"
 #include "observe/texts.h"
 #include "process/estimate.h"
@@ -130,6 +131,7 @@ struct cca_process {
     _Atomic(struct cca_estimate *) estimate;   /* of CCA_MODE=count, with the allocator */
     struct cca_unmanaged unmanaged;
     struct cca_stack_table stacks;
+    struct cca_module_log modules; /* that the stacks passed through */
     atomic_bool has_stacks;
     atomic_int context_level; /* enum cca_context: which call stacks are taken */
     struct cca_texts texts;
@@ -176,6 +178,10 @@ void cca_process_forget_thread(void);
 void cca_process_log_coverage(void);
 /* Sum over the stripes. */
 uint64_t cca_process_coverage(const struct cca_process *process, int row, enum cca_coverage what);
+
+/* unload.c: takes down what is known of libraries that were unloaded since the last look. Reads
+ * their files; no lock held. */
+void cca_process_look_for_unloads(struct cca_process *process);
 
 /* fork.c: once, at load. */
 void cca_fork_register(void);

@@ -318,6 +318,17 @@ static bool all_named(const struct cca_symbol_query *queries, size_t count)
     return true;
 }
 
+bool cca_elf_symbols_have_file(const struct cca_module *module)
+{
+    int saved_errno = errno;
+    struct source source;
+    bool is_there = open_source(&source, module) && !is_other_file(&source, module);
+
+    close_source(&source);
+    errno = saved_errno;
+    return is_there;
+}
+
 void cca_elf_symbols_find(const struct cca_module *module, struct cca_symbol_query *queries,
                           size_t count, struct cca_arena *arena)
 {

@@ -63,6 +63,9 @@ bool cca_lines_find(struct cca_lines *lines, struct cca_model *model)
         struct cca_model_frame *frame = &model->frames[i];
         struct place place = {0};
 
+        if (frame->life >= 0 && model->places.lives[frame->life].module.is_unloaded) {
+            continue; /* something else may be there */
+        }
         /* The first call reads all modules; a fork waits for no longer than one look-up. */
         if (!cca_loader_gate_enter_late()) {
             break;

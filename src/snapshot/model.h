@@ -19,6 +19,7 @@
 #include "observe/texts.h"
 #include "observe/trace_ring.h"
 #include "observe/unwind.h"
+#include "snapshot/places.h"
 
 enum { CCA_MODEL_DIVISIONS = 16 };
 
@@ -72,11 +73,12 @@ struct cca_model_device {
     size_t entry_count;
 };
 
-/* One for each distinct return address that occurs. */
+/* One for each distinct return address that occurs, or for each module that was there. */
 struct cca_model_frame {
     const char *name, *filename;
     uint64_t address;
     int line; /* 0 = not known */
+    int life; /* in `places`, of the module it was in; -1 = none */
 };
 
 struct cca_model_stack {
@@ -179,7 +181,10 @@ struct cca_model {
     size_t block_count;
 
     /* From here on filled by cca_symbolize_model. */
-    struct cca_modules modules;
+    struct cca_modules modules; /* loaded now */
+    struct cca_places places;
+    const struct cca_module **gone; /* unloaded, and frames are in them */
+    size_t gone_count;
     struct cca_model_frame *frames;
     size_t frame_count;
     uint32_t *stack_frames; /* indices in `frames` */

@@ -39,7 +39,7 @@ struct collection {
     struct cca_model *model;
     const struct cca_stack_table *table;
     struct cca_idmap numbers; /* table id -> final number */
-    struct cca_idmap frames;  /* address -> 1 + index of the frame */
+    struct cca_idmap frames;  /* frame_key -> 1 + index of the frame */
     uint32_t stack_count;
 };
 
@@ -61,6 +61,19 @@ static int count_stack(void *user, uint32_t *stack)
     return 0;
 }
 
+/* User addresses leave the upper bits free. */
+enum { LIFE_SHIFT = 48 };
+
+static uint64_t frame_key(const struct cca_places *places, uint64_t pc, uint32_t stack)
+{
+    if (pc == 0) {
+        return UINT64_MAX;
+    }
+    return cca_places_are_unsure(places, pc)
+               ? pc | (uint64_t)(cca_places_find(places, pc, stack) + 1) << LIFE_SHIFT
+               : pc;
+}
+
 static int add_frames(struct collection *all, struct cca_model_stack *stack, uint32_t id)
 {
     struct cca_model *model = all->model;
@@ -69,13 +82,14 @@ static int add_frames(struct collection *all, struct cca_model_stack *stack, uin
 
     stack->first = model->stack_frame_count;
     for (int i = 0; i < depth; i++) {
-        uint32_t *frame = cca_idmap_at(&all->frames, pcs[i] != 0 ? pcs[i] : UINT64_MAX);
+        uint32_t *frame = cca_idmap_at(&all->frames, frame_key(&model->places, pcs[i], id));
 
         if (frame == NULL) {
             return -ENOMEM;
         }
         if (*frame == 0) {
             model->frames[model->frame_count].address = pcs[i];
+            model->frames[model->frame_count].life = cca_places_find(&model->places, pcs[i], id);
             *frame = (uint32_t)++model->frame_count;
         }
         model->stack_frames[model->stack_frame_count++] = *frame - 1;
@@ -170,7 +184,27 @@ static int compare_queries(const void *a, const void *b)
 {
     const struct cca_symbol_query *left = a, *right = b;
 
+    if (left->module != right->module) {
+        return (left->module > right->module) - (left->module < right->module);
+    }
     return (left->vaddr > right->vaddr) - (left->vaddr < right->vaddr);
+}
+
+/* What was taken down when the module was unloaded. */
+static void use_taken_names(const struct cca_model *model, struct cca_symbol_query *queries,
+                            size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct cca_model_frame *frame = &model->frames[queries[i].frame];
+
+        queries[i].name = cca_module_life_name(&model->places.lives[frame->life], frame->address);
+    }
+}
+
+/* A file whose build is not known may be another one by now. */
+static bool may_read_file(const struct cca_module *module)
+{
+    return !module->is_unloaded || module->build_id_len != 0;
 }
 
 /* Names the frames of `count` queries that lie in one module, or in none. */
@@ -181,7 +215,12 @@ static void name_frames(struct cca_model *model, const struct cca_module *module
         for (size_t i = 0; i < count; i++) {
             queries[i].vaddr -= module->base;
         }
-        cca_elf_symbols_find(module, queries, count, &model->arena);
+        if (module->is_unloaded) {
+            use_taken_names(model, queries, count);
+        }
+        if (may_read_file(module)) {
+            cca_elf_symbols_find(module, queries, count, &model->arena);
+        }
     }
     for (size_t i = 0; i < count; i++) {
         struct cca_model_frame *frame = &model->frames[queries[i].frame];
@@ -191,6 +230,31 @@ static void name_frames(struct cca_model *model, const struct cca_module *module
                           ? readable_name(model, queries[i].name)
                           : offset_name(model, with_names ? module : NULL, frame->address);
     }
+}
+
+/* The module a frame was in. What no log tells of is where it is now. */
+static const struct cca_module *module_of(const struct cca_model *model,
+                                          const struct cca_model_frame *frame)
+{
+    if (frame->life >= 0) {
+        return &model->places.lives[frame->life].module;
+    }
+    return model->places.is_complete ? NULL : cca_modules_find(&model->modules, frame->address - 1);
+}
+
+static int keep_gone(struct cca_model *model, const struct cca_module *module)
+{
+    if (module == NULL || !module->is_unloaded) {
+        return 0;
+    }
+    if (model->gone == NULL) {
+        model->gone = cca_model_array(model, model->places.count, sizeof(*model->gone));
+    }
+    if (model->gone == NULL) {
+        return -ENOMEM;
+    }
+    model->gone[model->gone_count++] = module;
+    return 0;
 }
 
 static int resolve(struct cca_model *model, bool with_names)
@@ -205,15 +269,18 @@ static int resolve(struct cca_model *model, bool with_names)
         /* A return address may lie behind a call that ends its function. */
         queries[i].vaddr = model->frames[i].address - 1;
         queries[i].frame = (uint32_t)i;
+        queries[i].module = module_of(model, &model->frames[i]);
     }
     cca_sort(queries, model->frame_count, sizeof(*queries), compare_queries);
     while (first < model->frame_count) {
-        const struct cca_module *module = cca_modules_find(&model->modules, queries[first].vaddr);
+        const struct cca_module *module = queries[first].module;
         size_t next = first + 1;
 
-        while (next < model->frame_count &&
-               cca_modules_find(&model->modules, queries[next].vaddr) == module) {
+        while (next < model->frame_count && queries[next].module == module) {
             next++;
+        }
+        if (keep_gone(model, module) != 0) {
+            return -ENOMEM;
         }
         name_frames(model, module, queries + first, next - first, with_names);
         first = next;
@@ -222,14 +289,18 @@ static int resolve(struct cca_model *model, bool with_names)
 }
 
 int cca_symbolize_model(struct cca_model *model, const struct cca_stack_table *table,
-                        bool with_names)
+                        struct cca_module_log *log, bool with_names)
 {
     int rc = model->modules.list != NULL ? 0 : cca_modules_list(&model->modules, &model->arena);
 
     model->symbolized = with_names ? "names" : "none";
     if (rc != 0) {
         model->modules = (struct cca_modules){0};
-    } else {
+    }
+    if (rc == 0) {
+        rc = cca_places_init(&model->places, log, &model->arena);
+    }
+    if (rc == 0) {
         rc = collect(model, table);
     }
     if (rc == 0) {
@@ -238,6 +309,7 @@ int cca_symbolize_model(struct cca_model *model, const struct cca_stack_table *t
     if (rc != 0) {
         (void)for_each_stack(model, forget_stack, NULL);
         model->stack_count = model->frame_count = model->stack_frame_count = 0;
+        model->gone_count = 0;
     }
     return rc;
 }

@@ -178,21 +178,27 @@ static void walk_build_id(const struct cca_module *module, struct cca_writer *wr
     writer->ops->string(writer, digits, false);
 }
 
+static void walk_module(struct cca_writer *writer, const struct cca_module *module)
+{
+    cca_writer_dict_begin(writer);
+    cca_writer_string(writer, "path", module->path);
+    cca_writer_uint(writer, "base", module->base);
+    cca_writer_uint(writer, "start", module->start);
+    cca_writer_uint(writer, "end", module->end);
+    walk_build_id(module, writer);
+    cca_writer_bool(writer, "is_unloaded", module->is_unloaded);
+    cca_writer_dict_end(writer);
+}
+
 static void walk_modules(const struct cca_model *model, struct cca_writer *writer)
 {
     cca_writer_key(writer, "modules");
     cca_writer_list_begin(writer);
     for (size_t i = 0; i < model->modules.count; i++) {
-        const struct cca_module *module = &model->modules.list[i];
-
-        cca_writer_dict_begin(writer);
-        cca_writer_string(writer, "path", module->path);
-        cca_writer_uint(writer, "base", module->base);
-        cca_writer_uint(writer, "start", module->start);
-        cca_writer_uint(writer, "end", module->end);
-        walk_build_id(module, writer);
-        cca_writer_bool(writer, "is_unloaded", module->is_unloaded);
-        cca_writer_dict_end(writer);
+        walk_module(writer, &model->modules.list[i]);
+    }
+    for (size_t i = 0; i < model->gone_count; i++) {
+        walk_module(writer, model->gone[i]);
     }
     cca_writer_list_end(writer);
 }

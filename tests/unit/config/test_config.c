@@ -241,8 +241,7 @@ static void good_values_arrive_in_their_fields(void **state)
 
 static void names_of_later_versions_are_told_apart_from_unknown_ones(void **state)
 {
-    static const char *const later[] = {"CCA_PINNED", "CCA_PINNED_MAX_BYTES", "CCA_RECORD_PINNED",
-                                        "CCA_PIN_MODULES"};
+    static const char *const later[] = {"CCA_PINNED", "CCA_PINNED_MAX_BYTES", "CCA_RECORD_PINNED"};
     static const char *const unknown[] = {"CCA_",        "CCA_MODES", "CCA_mode",
                                           "CCA_PINNEDX", "CCA_IPC_",  "CCA_DUMP"};
 

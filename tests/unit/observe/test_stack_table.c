@@ -228,7 +228,57 @@ static void threads_fill_the_table_to_the_brim(void **state)
     cca_stack_table_fini(&table);
 }
 
+static void finding_stores_nothing(void **state)
+{
+    static const uintptr_t pcs[] = {10, 20, 30};
+    struct cca_stack_table table;
+
+    (void)state;
+    assert_int_equal(cca_stack_table_init(&table, 64, 1 << 16), 0);
+    uint32_t next = cca_stack_table_next(&table);
+    assert_int_equal(cca_stack_table_find(&table, pcs, 3), 0);
+    assert_int_equal(cca_stack_table_find(&table, pcs, 0), 0);
+    assert_int_equal(cca_stack_table_next(&table), next);
+    uint32_t id = cca_stack_table_intern(&table, pcs, 3);
+    assert_true(id >= next && id < cca_stack_table_next(&table));
+    assert_int_equal(cca_stack_table_find(&table, pcs, 3), id);
+    cca_stack_table_fini(&table);
+}
+
+static void note_call(void *user, uintptr_t pc)
+{
+    *(uintptr_t *)user += pc;
+}
+
+static void retired_stacks_are_stored_anew(void **state)
+{
+    static const uintptr_t through[] = {100, 205, 300}, beside[] = {100, 200, 300},
+                           behind[] = {100, 210, 300};
+    struct cca_stack_table table;
+    uintptr_t sum = 0;
+    int depth;
+
+    (void)state;
+    assert_int_equal(cca_stack_table_init(&table, 64, 1 << 16), 0);
+    uint32_t old = cca_stack_table_intern(&table, through, 3);
+    uint32_t kept = cca_stack_table_intern(&table, beside, 3);
+    uint32_t last = cca_stack_table_intern(&table, behind, 3);
+    cca_stack_table_each(&table, 200, 210, note_call, &sum);
+    assert_int_equal(sum, 205 + 210);
+    cca_stack_table_retire(&table, 200, 210);
+    assert_int_equal(cca_stack_table_find(&table, beside, 3), kept);
+    assert_int_equal(cca_stack_table_find(&table, through, 3), 0);
+    assert_int_not_equal(cca_stack_table_intern(&table, behind, 3), last);
+    uint32_t fresh = cca_stack_table_intern(&table, through, 3);
+    assert_true(fresh > old);
+    assert_int_equal(cca_stack_table_intern(&table, through, 3), fresh);
+    assert_memory_equal(cca_stack_table_get(&table, old, &depth), through, sizeof(through));
+    cca_stack_table_fini(&table);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(finding_stores_nothing),
+    cmocka_unit_test(retired_stacks_are_stored_anew),
     cmocka_unit_test(equal_stacks_have_one_id),
     cmocka_unit_test(prefixes_and_orders_differ),
     cmocka_unit_test(no_stack_has_no_id),

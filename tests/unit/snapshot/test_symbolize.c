@@ -62,7 +62,7 @@ static const struct cca_model_frame *symbolize_one(uintptr_t pc, bool with_names
     clear_stacks();
     model.segments[0].stack = cca_stack_table_intern(&table, &pc, 1);
     assert_true(model.segments[0].stack != 0);
-    assert_int_equal(cca_symbolize_model(&model, &table, with_names), 0);
+    assert_int_equal(cca_symbolize_model(&model, &table, NULL, with_names), 0);
     assert_int_equal(model.segments[0].stack, 1);
     assert_int_equal(model.stack_count, 1);
     assert_int_equal(model.stacks[0].count, 1);
@@ -203,7 +203,7 @@ static void each_stack_and_address_once(void **state)
     entries[3].stack = entries[1].stack;
     model.segments[0].stack = entries[2].stack;
     model.blocks[0].stack = entries[1].stack;
-    assert_int_equal(cca_symbolize_model(&model, &table, true), 0);
+    assert_int_equal(cca_symbolize_model(&model, &table, NULL, true), 0);
     assert_int_equal(model.stack_count, 2);
     assert_int_equal(model.frame_count, 4);
     assert_int_equal(model.stack_frame_count, 6);
@@ -233,7 +233,7 @@ static void full_arena_leaves_stacks_out(void **state)
         clear_stacks();
         model.blocks[0].stack = cca_stack_table_intern(&table, pcs, 3);
         copy.arena.used_bytes = copy.arena.reserved_bytes - left;
-        rc = cca_symbolize_model(&copy, &table, true);
+        rc = cca_symbolize_model(&copy, &table, NULL, true);
         if (rc != 0) {
             assert_int_equal(rc, -ENOMEM);
             assert_int_equal(model.blocks[0].stack, 0);
