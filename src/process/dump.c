@@ -227,9 +227,11 @@ int cca_dump_name_model(struct cca_process *process, struct cca_model *model)
     if (rc != 0) {
         return rc;
     }
-    /* Some may have gone by a call that was not seen. */
-    cca_process_look_for_unloads(process);
-    rc = cca_symbolize_model(model, &process->stacks, &process->modules,
+    bool has_stacks = atomic_load_explicit(&process->has_stacks, memory_order_acquire);
+    if (has_stacks) {
+        cca_process_look_for_unloads(process); /* some may have gone by a call that was not seen */
+    }
+    rc = cca_symbolize_model(model, &process->stacks, has_stacks ? &process->modules : NULL,
                              process->config.symbolize != CCA_SYMBOLIZE_NONE);
     if (rc == 0 && process->config.symbolize == CCA_SYMBOLIZE_LINES &&
         cca_lines_find(&process->lines, model)) {

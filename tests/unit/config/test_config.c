@@ -107,6 +107,7 @@ static const struct {
     {"CCA_SKIP_ACTIONS", "none", "oom,snapshot", "snapshot,oom", "free",
      "unknown word free, using none"},
     {"CCA_UNWINDER", "auto", "libunwind", "libunwind", "gdb", "not understood, using auto"},
+    {"CCA_PIN_MODULES", "0", "on", "1", "all", "not understood, using 0"},
     {"CCA_DUMP_SIGNAL", "USR1", "SIGRTMAX-3", "RTMAX-3", "KILL", "not understood, using USR1"},
     {"CCA_DUMP_SIGNAL_FORCE", "0", "yes", "1", "force", "not understood, using 0"},
     {"CCA_CONTROL_SIGNAL", "RTMAX-3", "none", "none", "KILL", "not understood, using RTMAX-3"},
