@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -14,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/format.h"
+#include "base/write.h"
 
 enum { MESSAGES_MAX = 100, LINE_MAX_BYTES = 2048 };
 
@@ -81,55 +80,13 @@ bool cca_log_set_file(const char *path)
     return fd >= 0;
 }
 
-static void write_fully(int fd, const char *bytes, size_t len)
-{
-    while (len > 0) {
-        ssize_t n = write(fd, bytes, len);
-
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n <= 0) {
-            return;
-        }
-        bytes += n;
-        len -= (size_t)n;
-    }
-}
-
-/* A reader of our messages that went away must not end the program, which may never have written
- * there itself: the SIGPIPE of this write is taken back. */
-static void write_without_sigpipe(const char *bytes, size_t len)
-{
-    int saved_errno = errno;
-    sigset_t pipe_only, before, pending;
-    bool was_pending;
-
-    sigemptyset(&pipe_only);
-    sigaddset(&pipe_only, SIGPIPE);
-    sigemptyset(&pending);
-    sigpending(&pending);
-    was_pending = sigismember(&pending, SIGPIPE) == 1;
-    if (pthread_sigmask(SIG_BLOCK, &pipe_only, &before) != 0) {
-        return;
-    }
-    errno = 0;
-    write_fully(STDERR_FILENO, bytes, len);
-    if (errno == EPIPE && !was_pending) {
-        while (sigtimedwait(&pipe_only, NULL, &(struct timespec){0}) < 0 && errno == EINTR) {
-        }
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    errno = saved_errno;
-}
-
 static void write_file(const char *bytes, size_t len)
 {
     int saved_errno = errno;
     int fd = open_file();
 
     if (fd >= 0) {
-        write_fully(fd, bytes, len);
+        (void)cca_write_fully(fd, bytes, len);
         close(fd);
     }
     errno = saved_errno;
@@ -140,7 +97,7 @@ static void put(const char *bytes, size_t len)
     if (file_path[0] != '\0') {
         write_file(bytes, len);
     } else if (cca_log_stderr_is_ours()) {
-        write_without_sigpipe(bytes, len);
+        (void)cca_write_fully(STDERR_FILENO, bytes, len);
     }
 }
 

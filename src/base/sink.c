@@ -3,26 +3,9 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/format.h"
-
-static int write_fd(int fd, const unsigned char *data, size_t len)
-{
-    while (len > 0) {
-        ssize_t n = write(fd, data, len);
-
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n <= 0) {
-            return n < 0 ? -errno : -EIO;
-        }
-        data += n;
-        len -= (size_t)n;
-    }
-    return 0;
-}
+#include "base/write.h"
 
 static void pass_on(struct cca_sink *sink, const void *data, size_t len)
 {
@@ -32,7 +15,8 @@ static void pass_on(struct cca_sink *sink, const void *data, size_t len)
     if (sink->error != 0 || len == 0) {
         return;
     }
-    rc = sink->write != NULL ? sink->write(sink->user, data, len) : write_fd(sink->fd, data, len);
+    rc = sink->write != NULL ? sink->write(sink->user, data, len)
+                             : cca_write_fully(sink->fd, data, len);
     if (rc != 0) {
         sink->error = rc;
     } else {

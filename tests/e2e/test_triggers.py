@@ -5,6 +5,7 @@ and what it says then."""
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -278,6 +279,21 @@ class Log(Running):
     def test_a_program_without_cuda_leaves_no_file(self):
         self.run_program("/bin/true", env={"CCA_LOG_FILE": "log.txt", "CCA_METRICS_FILE": "m.prom"})
         self.assertEqual(os.listdir(self.folder), [])
+
+
+class FileSizeLimit(Running):
+    """RLIMIT_FSIZE: a write that is too large ends a process by SIGXFSZ, unless it says otherwise."""
+
+    def test_the_program_ends_as_without_the_library(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+        process = self.start("script", "m:a:1Mi", "x:100:1Ki",
+                             env={"CCA_METRICS_FILE": "m.prom"}, preexec_fn=limit)
+        _, stderr = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, stderr)
+        self.assertRegex(stderr, r"cca: .*(snapshot|writ).*File too large")
+        self.assertEqual([f for f in os.listdir(self.folder) if f.endswith(".pickle") or ".tmp" in f], [])
 
 
 class Leaks(Running):
