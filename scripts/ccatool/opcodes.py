@@ -15,7 +15,7 @@ FIXED.update({PROTO: 1, ord('K'): 1, ord('q'): 1, ord('h'): 1, ord('M'): 2, ord(
               ord('r'): 4, ord('j'): 4, ord('G'): 8, 0x95: 8})
 # Opcodes whose argument is a length and that many bytes: size of the length itself.
 COUNTED = {LONG1: 1, SHORT_BINUNICODE: 1, BINUNICODE: 4}
-HIGHEST_PROTOCOL = 4
+HIGHEST_PROTOCOL = 5      # what Python 3.14 writes; plain data needs no opcode that is new in it
 
 
 class BadPickle(Exception):

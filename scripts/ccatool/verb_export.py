@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """cca export: the snapshot in other forms."""
 import json
+import os
 
 from . import options
 from .chrome_trace import chrome_trace
-from .failure import FINE
+from .failure import FINE, Failure
 from .pickle_writer import dumps
 from .prometheus import metrics
 from .text import progress
@@ -12,7 +13,7 @@ from .uses import MOMENTS, uses_by_stack
 from .verb_memory import collapsed
 
 HELP = 'the snapshot as chrome-trace, json, pickle, prometheus or collapsed stacks'
-USAGE = '--to FORM [--at now|peak|churn] [-o OUT] FILE'
+USAGE = '--to FORM [--at now|peak|churn] [-o OUT [--json]] FILE'
 DESCRIPTION = '''Writes a snapshot in another form, to standard output or to OUT:
 
   chrome-trace  for Perfetto (ui.perfetto.dev) and chrome://tracing
@@ -29,14 +30,21 @@ def add_arguments(parser):
     parser.add_argument('--at', choices=MOMENTS, default='now',
                         help='collapsed: which moment (default: now)')
     options.add_output(parser)
+    parser.add_argument('--json', action='store_true',
+                        help='tell in JSON what was written to OUT')
     options.add_file(parser)
 
 
 def main(args):
+    if args.json and args.output == '-':
+        raise Failure('export: --json needs -o OUT')
     snapshot = options.load(args.file)
     with progress('writing'):
         data = FORMS[args.to](snapshot, args)
         options.write_output(args.output, data)
+    if args.json:
+        print(json.dumps({'file': args.output, 'form': args.to,
+                          'bytes': os.path.getsize(args.output)}))
     return FINE
 
 

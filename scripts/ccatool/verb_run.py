@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """cca run: sets LD_PRELOAD and the library's variables, then becomes the program."""
+import json
 import os
 import re
 import sys
@@ -14,7 +15,7 @@ from .text import clean
 
 HELP = 'run a program with the library under it'
 USAGE = ('[-o DIR] [--set NAME=VALUE]... [--mode cache|count|off]\n'
-         '               [--first] [--force] [--library PATH] [--show-config]\n'
+         '               [--first] [--force] [--library PATH] [--show-config [--json]]\n'
          '               [--] PROGRAM [ARGS ...]')
 DESCRIPTION = '''Starts the program with the library preloaded, behind what LD_PRELOAD holds, and
 with the variables given. Ends in exec: the program keeps this process, its terminal and its status.
@@ -38,6 +39,7 @@ def add_arguments(parser):
     parser.add_argument('--library', metavar='PATH', help='preload this file')
     parser.add_argument('--show-config', action='store_true',
                         help='print every variable as the library would take it, and end')
+    parser.add_argument('--json', action='store_true', help='with --show-config: as JSON')
 
 
 def main(args):
@@ -48,9 +50,10 @@ def main(args):
         given['CCA_DUMP_FILE'] = environment['CCA_DUMP_FILE'] = dump_pattern(
             args.output, environment.get('CCA_DUMP_FILE') or DEFAULT_NAME)
     if args.show_config:
-        for name, value, remark in variables.effective_values(environment, given):
-            print('%-36s %-28s %s' % (clean(name), clean(value), clean(remark)))
+        show_config(variables.effective_values(environment, given), args.json)
         return FINE
+    if args.json:
+        raise Failure('run: --json needs --show-config')
     if not args.command:
         raise Failure('run: no program given')
     library = place.checked_for_preload(args.library) if args.library else place.find_library()
@@ -62,6 +65,15 @@ def main(args):
                                              asan_runtime(found))
     execute(found.path, args.command, environment)
     return BAD_INPUT
+
+
+def show_config(rows, is_json):
+    if is_json:
+        print(json.dumps([{'name': name, 'value': value, 'from': remark}
+                          for name, value, remark in rows], indent=2))
+        return
+    for name, value, remark in rows:
+        print('%-36s %-28s %s' % (clean(name), clean(value), clean(remark)))
 
 
 def settings_of(args):

@@ -33,7 +33,25 @@ TEXTS = {
     'memory.txt': ('memory', '--at', 'peak'),
     'leaks.txt': ('leaks',),
     'collapsed.txt': ('memory', '--collapsed', '--at', 'churn'),
+    'compare.txt': ('compare', 'normal.json'),
+    'merge.txt': ('merge', 'normal.json', 'crumbs.json'),
+    'prometheus.txt': ('export', '--to', 'prometheus'),
 }
+# The same for outputs that are long: of these snapshots only.
+LONG_TEXTS = {
+    'svg': ('flamegraph', '--at', 'churn'),
+    'chrome.txt': ('export', '--to', 'chrome-trace'),
+    'show.txt': ('show', '--json'),
+}
+LONG_NAMES = ('normal', 'growing')
+
+
+def expected_texts():
+    """(snapshot, suffix of the golden text, words of the command) of all there are."""
+    for name in golden_names():
+        rows = dict(TEXTS, **(LONG_TEXTS if name in LONG_NAMES else {}))
+        for suffix, words in rows.items():
+            yield name, suffix, words + (name + '.json',)
 
 
 def record(build):
@@ -94,12 +112,11 @@ def tidy(record_of_any_kind, shift):
 
 def texts():
     os.chdir(GOLDEN)
-    for name in golden_names():
-        for suffix, words in TEXTS.items():
-            _, out, err = call_tool(*words, name + '.json')
-            assert not err, err
-            with open(os.path.join(GOLDEN, '%s.%s' % (name, suffix)), 'w') as stream:
-                stream.write(out)
+    for name, suffix, words in expected_texts():
+        _, out, err = call_tool(*words)
+        assert not err, err
+        with open(os.path.join(GOLDEN, '%s.%s' % (name, suffix)), 'w') as stream:
+            stream.write(out)
 
 
 if __name__ == '__main__':

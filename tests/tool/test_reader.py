@@ -89,8 +89,13 @@ class Reader(FolderTest):
             with self.assertRaises(opcodes.BadPickle):
                 snapshot.PlainUnpickler(io.BytesIO(data)).load()
 
-    def test_newest_protocol_is_refused(self):
-        self.refused('a.pickle', b'\x80\x05}.', 'protocol 5')
+    def test_protocols(self):
+        data = golden_data('pytorch')
+        for protocol in (2, 3, 4, 5):
+            shot = snapshot.load(self.write('a.pickle', pickle.dumps(data, protocol)))
+            self.assertEqual(shot.segments, data['segments'])
+        self.refused('a.pickle', b'\x80\x06}.', 'protocol 6')
+        self.refused('a.pickle', pickle.dumps({'segments': bytearray(b'x')}, 5), 'opcode 0x96')
 
     def test_every_opcode_outside_the_subset_is_refused(self):
         import pickletools
@@ -105,7 +110,7 @@ class Reader(FolderTest):
 
     def test_scan_agrees_with_pickletools(self):
         import pickletools
-        for protocol in (2, 3, 4):
+        for protocol in (2, 3, 4, 5):
             data = pickle.dumps(golden_data('normal'), protocol)
             self.assertEqual(opcodes.scan(data + b'\0\0'), len(data))
             ours = [(place, opcode) for place, opcode, _ in opcodes.walk(data)]

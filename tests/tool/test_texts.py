@@ -3,7 +3,7 @@
 import os
 import unittest
 
-from golden import TEXTS
+from golden import TEXTS, expected_texts
 from support import GOLDEN, FolderTest, call_tool, golden_names, golden_pickle
 
 
@@ -16,14 +16,13 @@ class Texts(FolderTest):
         os.chdir(GOLDEN)
 
     def test_every_verb_on_every_golden_snapshot(self):
-        for name in golden_names():
-            for suffix, words in TEXTS.items():
-                with self.subTest(name=name, verb=words[0]):
-                    status, out, err = call_tool(*words, name + '.json')
-                    self.assertEqual(err, '')
-                    self.assertIn(status, (0, 1) if words[0] == 'leaks' else (0,))
-                    with open(os.path.join(GOLDEN, '%s.%s' % (name, suffix))) as stream:
-                        self.assertEqual(out, stream.read())
+        for name, suffix, words in expected_texts():
+            with self.subTest(name=name, words=words):
+                status, out, err = call_tool(*words)
+                self.assertEqual(err, '')
+                self.assertIn(status, (0, 1) if words[0] == 'leaks' else (0,))
+                with open(os.path.join(GOLDEN, '%s.%s' % (name, suffix))) as stream:
+                    self.assertEqual(out, stream.read())
 
     def test_no_line_is_wider_than_a_hundred_columns(self):
         for name in golden_names():
@@ -40,6 +39,8 @@ class Texts(FolderTest):
         self.write('crumbs.json', golden_pickle('crumbs'))
         os.chdir(self.folder)
         for suffix, words in TEXTS.items():
+            if words[-1].endswith('.json'):
+                continue        # needs a second snapshot
             _, out, err = call_tool(*words, 'crumbs.json')
             self.assertEqual(err, '')
             with open(os.path.join(GOLDEN, 'crumbs.' + suffix)) as stream:

@@ -9,7 +9,10 @@ from support import GOLDEN, FolderTest, call_tool, golden_data
 READERS = ('show', 'stats', 'trace', 'segments', 'memory', 'leaks')
 # The same with what they need besides a file; these have no --json or write elsewhere.
 OTHERS = (('flamegraph',), ('merge',), ('export', '--to', 'json'), ('report', '-o', '-'),
-          ('symbolize', '-o', '-'), ('compare', os.path.join(GOLDEN, 'normal.json')))
+          ('symbolize', '-o', '-'), ('compare', os.path.join(GOLDEN, 'normal.json')),
+          ('merge', os.path.join(GOLDEN, 'normal.json')), ('export', '--to', 'pickle'),
+          ('export', '--to', 'chrome-trace'), ('export', '--to', 'prometheus'),
+          ('export', '--to', 'collapsed'))
 MIB = 1 << 20
 
 
@@ -26,6 +29,32 @@ class Common(FolderTest):
                     self.assertEqual(err, '')
                     self.assertIn(status, (0, 1))
                     json.loads(out)
+
+    def test_json_of_the_verbs_that_need_more_than_a_file(self):
+        for name in ('normal', 'pytorch', 'no_events', 'two_devices'):
+            for words in (('compare', golden('crumbs')), ('merge',), ('flamegraph',),
+                          ('report', '-o', self.path('x.html')),
+                          ('export', '--to', 'pickle', '-o', self.path('x.pickle'))):
+                with self.subTest(verb=words[0], name=name):
+                    status, out, err = call_tool(*words, '--json', golden(name))
+                    self.assertEqual(err, '')
+                    self.assertIn(status, (0, 1))
+                    self.assertIsInstance(json.loads(out), (dict, list))
+        _, out, _ = call_tool('run', '--show-config', '--json', '--set', 'MODE=count')
+        rows = {row['name']: row for row in json.loads(out)}
+        self.assertEqual((rows['CCA_MODE']['value'], rows['CCA_MODE']['from']),
+                         ('count', 'command line'))
+
+    def test_json_of_what_is_not_there_is_one_line(self):
+        for words in (('export', '--json', '--to', 'json', golden('normal')),
+                      ('run', '--json', 'true')):
+            status, out, err = call_tool(*words)
+            self.assertEqual((status, out), (2, ''))
+            self.one_line(err)
+
+    def test_json_of_a_flame_graph_sums_to_the_total(self):
+        _, out, _ = call_tool('flamegraph', '--json', golden('keeping'))
+        self.assertEqual(sum(row['bytes'] for row in json.loads(out)), 20 * MIB)
 
     def test_bad_files_are_one_line_and_status_2(self):
         sparse = self.path('sparse')
