@@ -98,6 +98,9 @@ static const struct {
     {"word_order.early_forms_may_write_without_a_barrier", 12000},
     {"word_order", 11070},
     {"batch", 13000},
+    {"user_object.a_launch_keeps_it_to_its_end", 11070},
+    {"user_object.an_update_takes_those_of_the_graph", 12000},
+    {"user_object", 11040},
     {"pool.a_location_names_it", 13000},
 };
 

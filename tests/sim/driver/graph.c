@@ -87,6 +87,8 @@ void sim_graph_destroy(struct CUgraph_st *graph)
     graph->last = NULL;
     graph->node_count = 0;
     graph->magic = 0;
+    sim_user_references_drop(graph->references);
+    graph->references = NULL;
 }
 
 /* While it copies, the mark of an original counts its nodes. */
@@ -109,6 +111,7 @@ struct CUgraph_st *sim_graph_clone(const struct CUgraph_st *graph)
         }
     }
     free(copies);
+    clone->references = sim_user_references_copy(graph->references);
     return clone;
 }
 

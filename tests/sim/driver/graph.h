@@ -3,6 +3,7 @@
 #ifndef SIM_GRAPH_H
 #define SIM_GRAPH_H
 
+#include "user_object.h"
 #include "work.h"
 
 /* original: the node that this one is a copy of, at any remove. mark is for walks. */
@@ -26,6 +27,7 @@ struct CUgraph_st {
     struct CUgraphNode_st *last;
     size_t node_count;
     unsigned exec_count;
+    struct sim_user_reference *references;
     struct CUgraph_st *older;
 };
 

@@ -117,6 +117,23 @@ CUresult sim_cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags)
     return CUDA_SUCCESS;
 }
 
+static void destroy_when_run(struct sim_op *op)
+{
+    sim_graph_destroy(op->data);
+}
+
+/* What a launch that has not ended uses lives until it has. */
+static void give_up_graph(struct CUgraphExec_st *exec)
+{
+    if (exec->end != NULL && exec->end->state != SIM_OP_DONE &&
+        !SIM_DEFECT(running_graphs_keep_no_objects)) {
+        exec->end->data = exec->graph;
+        exec->end->run = destroy_when_run;
+    } else {
+        sim_graph_destroy(exec->graph);
+    }
+}
+
 CUresult sim_cuGraphExecDestroy(CUgraphExec hGraphExec)
 {
     struct CUgraphExec_st *exec = exec_of(hGraphExec);
@@ -131,7 +148,7 @@ CUresult sim_cuGraphExecDestroy(CUgraphExec hGraphExec)
     *link = exec->next;
     sim_plan_destroy(exec->plan);
     exec->source->exec_count--;
-    sim_graph_destroy(exec->graph);
+    give_up_graph(exec);
     sim_op_drop(exec->end);
     sim_clock_fini(&exec->clock);
     exec->magic = 0;

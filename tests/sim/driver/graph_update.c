@@ -78,6 +78,9 @@ CUresult sim_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
         return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
     }
     take_work(own, hGraph);
+    struct sim_user_reference *old = own->references;
+    own->references = sim_user_references_copy(hGraph->references);
+    sim_user_references_drop(old);
     return CUDA_SUCCESS;
 }
 

@@ -28,6 +28,13 @@ static bool is_executor_started;
 static struct sim_op *host_head;
 static struct sim_op *host_tail;
 static pthread_cond_t host_changed = PTHREAD_COND_INITIALIZER;
+/* What else is to be called on that thread, the last one first. */
+struct host_call {
+    struct host_call *next;
+    void (*function)(void *);
+    void *data;
+};
+static struct host_call *host_calls;
 static bool is_host_thread_started;
 /* Virtual time stands where the latest operation ended. */
 static uint64_t virtual_now_ns = 1;
@@ -167,18 +174,33 @@ static void run_one(struct sim_op *op)
     announce_done();
 }
 
+static void run_host_call(void)
+{
+    struct host_call *call = host_calls;
+
+    host_calls = call->next;
+    pthread_mutex_unlock(&sim_mutex);
+    sim_call_set_in_host_function(true);
+    call->function(call->data);
+    sim_call_set_in_host_function(false);
+    free(call);
+    pthread_mutex_lock(&sim_mutex);
+}
+
 static void *run_host_functions(void *unused)
 {
     (void)unused;
     pthread_mutex_lock(&sim_mutex);
     for (;;) {
         struct sim_op *op = host_head;
-        if (op == NULL) {
+        if (host_calls != NULL) {
+            run_host_call();
+        } else if (op == NULL) {
             pthread_cond_wait(&host_changed, &sim_mutex);
-            continue;
+        } else {
+            host_head = op->next_host;
+            run_one(op);
         }
-        host_head = op->next_host;
-        run_one(op);
     }
     return NULL;
 }
@@ -199,6 +221,15 @@ static void start_thread(void *(*body)(void *))
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+static void wake_host_thread(void)
+{
+    if (!is_host_thread_started) {
+        is_host_thread_started = true;
+        start_thread(run_host_functions);
+    }
+    pthread_cond_signal(&host_changed);
+}
+
 static void hand_to_host_thread(struct sim_op *op)
 {
     op->next_host = NULL;
@@ -208,11 +239,16 @@ static void hand_to_host_thread(struct sim_op *op)
         host_tail->next_host = op;
     }
     host_tail = op;
-    if (!is_host_thread_started) {
-        is_host_thread_started = true;
-        start_thread(run_host_functions);
-    }
-    pthread_cond_signal(&host_changed);
+    wake_host_thread();
+}
+
+void sim_call_on_host_thread(void (*function)(void *), void *data)
+{
+    struct host_call *call = calloc(1, sizeof(*call));
+
+    *call = (struct host_call){.next = host_calls, .function = function, .data = data};
+    host_calls = call;
+    wake_host_thread();
 }
 
 static void *execute(void *unused)

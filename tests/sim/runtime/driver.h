@@ -132,6 +132,11 @@
     F(cuGraphNodeSetEnabled, 11060)                               \
     F(cuGraphExecDestroy, 10000)                                  \
     F(cuGraphDestroy, 10000)                                      \
+    F(cuUserObjectCreate, 11030)                                  \
+    F(cuUserObjectRetain, 11030)                                  \
+    F(cuUserObjectRelease, 11030)                                 \
+    F(cuGraphRetainUserObject, 11030)                             \
+    F(cuGraphReleaseUserObject, 11030)                            \
     F(cuThreadExchangeStreamCaptureMode, 10010)                   \
     F(cuLibraryLoadData, 12000)                                   \
     F(cuModuleLoadData, 2000)                                     \
