@@ -98,9 +98,14 @@ static const struct {
     {"word_order.early_forms_may_write_without_a_barrier", 12000},
     {"word_order", 11070},
     {"batch", 13000},
+    {"managed.a_batch_prefetches_to_each_location", 13000},
+    {"managed.batches_refuse_the_legacy_stream", 13000},
+    {"managed.nobody_uses_what_is_discarded", 13000},
+    {"managed", 12020},
     {"user_object.a_launch_keeps_it_to_its_end", 11070},
     {"user_object.an_update_takes_those_of_the_graph", 12000},
-    {"user_object", 11040},
+    {"user_object.an_exec_keeps_it_too", 11040},
+    {"user_object", 11030},
     {"pool.a_location_names_it", 13000},
 };
 

@@ -434,7 +434,7 @@ RULE(conditional, bodies_take_time, "assumed", RULE_SIMULATED,
     OK(cuGraphLaunch(exec, stream));
     OK(cuEventRecord(events[1], stream));
     OK(cuStreamSynchronize(stream));
-    OK(cuEventElapsedTime(&ms, events[0], events[1]));
+    OK(cudaEventElapsedTime(&ms, events[0], events[1]));
     CHECK(ms >= 10 && ms < 11);
     CHECK_EQ(rule_first_byte((void *)p), 5);
 }

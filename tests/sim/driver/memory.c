@@ -9,6 +9,7 @@
 #include "graph.h"
 #include "ipc.h"
 #include "pool.h"
+#include "managed.h"
 #include "sim_api.h"
 #include "space.h"
 #include "timeline.h"
@@ -117,6 +118,9 @@ static bool is_stream_ordered(const struct sim_block *block)
 /* Gives the memory back and ends the block. */
 static void release(struct sim_block *block)
 {
+    if (block->kind == SIM_BLOCK_MANAGED) {
+        sim_managed_forget(block);
+    }
     if (block->kind == SIM_BLOCK_MANAGED || block->kind == SIM_BLOCK_HOST) {
         munmap(block->payload, block->size_bytes);
     } else if (block->kind == SIM_BLOCK_POOL) {
@@ -365,41 +369,4 @@ CUresult sim_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdevice
         *psize = block->size_bytes;
     }
     return CUDA_SUCCESS;
-}
-
-/* Advice and prefetching move managed memory about; here it is everywhere. */
-CUresult sim_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location,
-                                   unsigned int flags, CUstream hStream)
-{
-    struct sim_queue *queue;
-    CUresult result = sim_enter_stream(hStream, &queue);
-
-    (void)location;
-    (void)flags;
-    if (result == CUDA_SUCCESS && (count == 0 || sim_block_find(devPtr) == NULL)) {
-        result = CUDA_ERROR_INVALID_VALUE;
-    }
-    return result;
-}
-
-CUresult sim_cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
-                                CUstream hStream)
-{
-    CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = dstDevice};
-
-    return sim_cuMemPrefetchAsync_v2(devPtr, count, location, 0, hStream);
-}
-
-CUresult sim_cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
-                            CUmemLocation location)
-{
-    struct CUctx_st *context;
-    CUresult result = sim_enter(&context);
-
-    (void)advice;
-    (void)location;
-    if (result == CUDA_SUCCESS && (count == 0 || sim_block_find(devPtr) == NULL)) {
-        result = CUDA_ERROR_INVALID_VALUE;
-    }
-    return result;
 }
