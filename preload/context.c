@@ -21,6 +21,7 @@ typedef int (*free_fn)(void *ptr);
 
 static struct cca_cuda_contexts contexts;
 static CCA_THREAD_LOCAL bool must_ask;
+static atomic_bool has_own; /* the program has made contexts of its own */
 
 void cca_context_ask(void)
 {
@@ -49,20 +50,16 @@ int cca_context_runtime_version(const void *caller)
     return get != NULL && get(&version) == CUDA_SUCCESS ? version : 0;
 }
 
-/* A context that has no heap yet gets one, if it is the primary context of its device and that is
- * up; or NULL. */
-static CCA_COLD struct cca_heap *bring_up(const struct cca_cuda_table *table, CUcontext ctx,
-                                          const void *caller)
+/* The heap of a context that is up. */
+static CCA_COLD struct cca_heap *attach(const struct cca_cuda_table *table, CUcontext ctx,
+                                        int ordinal, bool is_own, const void *caller)
 {
-    struct cca_cuda_identity identity;
     struct cca_device device;
-    /* A handle that survived a reset is not active. */
-    if (cca_cuda_identify(table, ctx, &identity).kind != CCA_OK || !identity.is_primary_active ||
-        !identity.is_primary || !cca_ending_wait(identity.ordinal) ||
-        !cca_aside_allows(cca_cuda_is_integrated(table, identity.ordinal)) ||
-        cca_cuda_device_open(&contexts, table, ctx, identity.ordinal, &device) != 0) {
+    if (!cca_aside_allows(cca_cuda_is_integrated(table, ordinal)) ||
+        cca_cuda_device_open(&contexts, table, ctx, ordinal, &device) != 0) {
         return NULL;
     }
+    device.is_own = is_own;
     int runtime = caller != NULL ? cca_context_runtime_version(caller)
                                  : cca_passage_now.runtime_version;
     cca_process_context_is_up(table->driver_version, runtime);
@@ -76,6 +73,31 @@ static CCA_COLD struct cca_heap *bring_up(const struct cca_cuda_table *table, CU
     return cca_allocator_attach(allocator, &device, (uint64_t)(uintptr_t)ctx);
 }
 
+/* A context that has no heap yet gets one, if it is the primary context of its device and that is
+ * up; or NULL. */
+static CCA_COLD struct cca_heap *bring_up(const struct cca_cuda_table *table, CUcontext ctx,
+                                          const void *caller)
+{
+    struct cca_cuda_identity identity;
+    /* A handle that survived a reset is not active. */
+    if (cca_cuda_identify(table, ctx, &identity).kind != CCA_OK || !identity.is_primary_active ||
+        !identity.is_primary || !cca_ending_wait(identity.ordinal)) {
+        return NULL;
+    }
+    return attach(table, ctx, identity.ordinal, false, caller);
+}
+
+bool cca_context_made(const void *context)
+{
+    const struct cca_cuda_table *table = cca_original_table();
+    CUcontext ctx = (CUcontext)(uintptr_t)context;
+    struct cca_cuda_identity identity;
+    atomic_store_explicit(&has_own, true, memory_order_relaxed);
+    return table != NULL && cca_cuda_identify(table, ctx, &identity).kind == CCA_OK &&
+           (attach(table, ctx, identity.ordinal, true, NULL) != NULL ||
+            cca_process_allocator() == NULL);
+}
+
 /* While a release is under way that may end the context, the memory of its heap may be dead, and
  * the context a new one that another thread has brought up under the same handle. */
 static struct cca_heap *serving_heap(const struct cca_cuda_table *table, CUcontext ctx,
@@ -83,11 +105,11 @@ static struct cca_heap *serving_heap(const struct cca_cuda_table *table, CUconte
 {
     struct cca_heap *heap = known_heap(ctx);
     if (CCA_LIKELY(heap != NULL)) {
-        int device = cca_allocator_ordinal(heap);
-        if (CCA_LIKELY(!cca_ending_is_held(device))) {
+        int slot = cca_heap_slot(heap);
+        if (CCA_LIKELY(!cca_ending_is_held(slot))) {
             return heap;
         }
-        if (!cca_ending_wait(device)) {
+        if (!cca_ending_wait(slot)) {
             return NULL;
         }
         heap = known_heap(ctx);
@@ -169,18 +191,16 @@ bool cca_context_is_own_stream(const void *stream, bool is_per_thread)
     return stream == CU_STREAM_PER_THREAD || (stream == NULL && is_per_thread);
 }
 
-static bool make_key(const struct cca_cuda_table *table, CUstream stream, bool is_per_thread,
-                     cca_key *key_out)
+/* `heap`: of the stream's context. */
+static bool make_key(const struct cca_cuda_table *table, const struct cca_heap *heap,
+                     CUstream stream, bool is_per_thread, cca_key *key_out)
 {
     unsigned long long id = 0;
-    CUdevice device = 0;
+    int slot = is_default_stream(stream) ? cca_heap_slot(heap) : 0;
     uint32_t thread = cca_context_is_own_stream(stream, is_per_thread) ? cca_stream_thread() : 0;
     CUresult result = is_per_thread ? table->stream_get_id_ptsz(stream, &id)
                                     : table->stream_get_id(stream, &id);
-    if (result == CUDA_SUCCESS && is_default_stream(stream)) {
-        result = table->ctx_get_device(&device);
-    }
-    return result == CUDA_SUCCESS && cca_stream_key(id, device, thread, key_out);
+    return result == CUDA_SUCCESS && cca_stream_key(id, slot, thread, key_out);
 }
 
 static bool is_capturing(const struct cca_cuda_table *table, CUstream stream, bool is_per_thread)
@@ -221,7 +241,7 @@ struct cca_stream_place cca_context_for_stream(const void *caller, void *stream_
         return place;
     }
     place.heap = is_default_stream(stream) ? current : heap_of_created(table, caller, stream);
-    if (place.heap != NULL && make_key(table, stream, is_per_thread, &place.key)) {
+    if (place.heap != NULL && make_key(table, place.heap, stream, is_per_thread, &place.key)) {
         place.kind = CCA_STREAM_SERVED;
     }
     return place;
@@ -241,7 +261,7 @@ struct cca_stream_place cca_context_of_known_stream(void *stream_, bool is_per_t
     } else if (table->stream_get_ctx(stream, &ctx) == CUDA_SUCCESS) {
         place.heap = known_heap(ctx);
     }
-    if (place.heap != NULL && make_key(table, stream, is_per_thread, &place.key)) {
+    if (place.heap != NULL && make_key(table, place.heap, stream, is_per_thread, &place.key)) {
         place.kind = CCA_STREAM_SERVED;
     }
     return place;
@@ -264,7 +284,7 @@ bool cca_context_key_of_default(const struct cca_heap *heap, void *stream, cca_k
     if (!is_current && table->ctx_push(ctx) != CUDA_SUCCESS) {
         return false;
     }
-    bool is_known = make_key(table, stream, false, key_out);
+    bool is_known = make_key(table, heap, stream, false, key_out);
     if (!is_current) {
         (void)table->ctx_pop(&popped);
     }
@@ -381,7 +401,8 @@ void cca_context_find_others(void)
     const struct cca_cuda_table *table = cca_original_table();
     struct cca_allocator *allocator = cca_process_allocator();
     int count = table != NULL && allocator != NULL ? count_devices(table) : 0;
-    if (CCA_UNLIKELY(count > 1) && cca_ending_look_begins()) {
+    bool is_shared = count > 1 || atomic_load_explicit(&has_own, memory_order_relaxed);
+    if (CCA_UNLIKELY(is_shared) && cca_ending_look_begins()) {
         bring_up_others(table, cca_allocator_up_mask(allocator), count);
         cca_ending_look_over();
     }

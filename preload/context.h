@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which heap a call belongs to: that of the thread's current context, or of a stream's, when it is
- * a primary context. Heaps come into being here. To be called inside a hook's enter and leave. No
- * CUDA header is needed here.
+ * a primary context or one that the program was seen to make. Heaps come into being here. To be
+ * called inside a hook's enter and leave. No CUDA header is needed here.
  *
  * `caller` is where the program called the runtime door from, NULL at the driver door: there the
  * current context is the right one without asking a runtime. */
@@ -31,6 +31,10 @@ struct cca_heap *cca_context_known_heap(const void *context);
 /* A thread that frees has a context afterwards, as natively: 0, or the error with which the
  * caller's runtime failed to bring one up. */
 int cca_context_for_free(const void *caller);
+
+/* The program has made a context, which is current: it gets a heap before any work of it can be
+ * submitted. False when work of it could not be followed. */
+bool cca_context_made(const void *context);
 
 enum cca_stream_kind {
     CCA_STREAM_SERVED,    /* heap and key are valid */
@@ -82,7 +86,8 @@ int cca_context_driver_device(void);
 
 /* Before a free: the primary contexts that others have made in the meantime get their heaps, since
  * work in them may use the memory, too, and only what is known is covered by fences. How they were
- * made cannot be seen: NVIDIA's runtime has ways of its own. Costs nothing with one device. */
+ * made cannot be seen: NVIDIA's runtime has ways of its own. Costs nothing with one device, as long
+ * as the program makes no contexts itself. */
 void cca_context_find_others(void);
 
 /* Whether the primary context of a device is up; true when the driver does not say. */

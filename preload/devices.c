@@ -50,8 +50,8 @@ int cca_device_of_default_pool(void *pool)
 
 struct cca_heap *cca_device_heap(int device)
 {
-    const void *context = device >= 0 ? cca_context_primary(device) : NULL;
-    return context != NULL ? cca_context_known_heap(context) : NULL;
+    struct cca_allocator *allocator = cca_process_allocator();
+    return allocator != NULL ? cca_allocator_some_heap_of_device(allocator, device) : NULL;
 }
 
 /* The references stay: the context must live as long as the memory that was opened to it. */

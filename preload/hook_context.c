@@ -5,6 +5,7 @@
 #include "preload/context.h"
 #include "preload/ending.h"
 #include "preload/hook.h"
+#include "preload/valve.h"
 
 static void forget_device(int device)
 {
@@ -105,14 +106,61 @@ int cuDevicePrimaryCtxRelease_v2(int device)
     return after_release(device, release, CCA_FORWARD_DRIVER(cuDevicePrimaryCtxRelease_v2, device));
 }
 
-/* Contexts of the program's own: none of our memory lies in them. */
-static int after_destroy(enum cca_row row, const void *context, int result)
+/* Contexts of the program's own. */
+static int after_create(enum cca_row row, void **ctx, int result)
 {
     if (cca_hook_enter(row)) {
         cca_hook_count(row, CCA_COVERAGE_PASSED);
-        if (result == CCA_CUDA_SUCCESS) {
-            cca_captures_context_gone(context);
+        if (result == CCA_CUDA_SUCCESS && !cca_context_made(*ctx)) {
+            cca_valve_stop(row);
         }
+        cca_hook_leave();
+    }
+    return result;
+}
+
+int cuCtxCreate(void **ctx, unsigned flags, int device)
+{
+    return after_create(CCA_ROW_cuCtxCreate, ctx,
+                        CCA_FORWARD_DRIVER(cuCtxCreate, ctx, flags, device));
+}
+
+int cuCtxCreate_v2(void **ctx, unsigned flags, int device)
+{
+    return after_create(CCA_ROW_cuCtxCreate_v2, ctx,
+                        CCA_FORWARD_DRIVER(cuCtxCreate_v2, ctx, flags, device));
+}
+
+int cuCtxCreate_v3(void **ctx, void *params, int count, unsigned flags, int device)
+{
+    return after_create(CCA_ROW_cuCtxCreate_v3, ctx,
+                        CCA_FORWARD_DRIVER(cuCtxCreate_v3, ctx, params, count, flags, device));
+}
+
+int cuCtxCreate_v4(void **ctx, void *params, unsigned flags, int device)
+{
+    return after_create(CCA_ROW_cuCtxCreate_v4, ctx,
+                        CCA_FORWARD_DRIVER(cuCtxCreate_v4, ctx, params, flags, device));
+}
+
+/* The addresses may be somebody else's before the real call returns, so they are forgotten first.
+ */
+static void before_destroy(enum cca_row row, const void *context)
+{
+    if (cca_hook_enter(row)) {
+        struct cca_allocator *allocator = cca_process_allocator();
+        cca_hook_count(row, CCA_COVERAGE_PASSED);
+        if (allocator != NULL) {
+            cca_allocator_detach_own(allocator, (uint64_t)(uintptr_t)context);
+        }
+        cca_hook_leave();
+    }
+}
+
+static int after_destroy(const void *context, int result)
+{
+    if (result == CCA_CUDA_SUCCESS && cca_hook_enter_again()) {
+        cca_captures_context_gone(context);
         cca_hook_leave();
     }
     return result;
@@ -120,12 +168,27 @@ static int after_destroy(enum cca_row row, const void *context, int result)
 
 int cuCtxDestroy(void *ctx)
 {
-    return after_destroy(CCA_ROW_cuCtxDestroy, ctx, CCA_FORWARD_DRIVER(cuCtxDestroy, ctx));
+    before_destroy(CCA_ROW_cuCtxDestroy, ctx);
+    return after_destroy(ctx, CCA_FORWARD_DRIVER(cuCtxDestroy, ctx));
 }
 
 int cuCtxDestroy_v2(void *ctx)
 {
-    return after_destroy(CCA_ROW_cuCtxDestroy_v2, ctx, CCA_FORWARD_DRIVER(cuCtxDestroy_v2, ctx));
+    before_destroy(CCA_ROW_cuCtxDestroy_v2, ctx);
+    return after_destroy(ctx, CCA_FORWARD_DRIVER(cuCtxDestroy_v2, ctx));
+}
+
+/* The last reference, since taking one more with cuCtxAttach ends caching; what is live then stays
+ * known, and so does its context. */
+int cuCtxDetach(void *ctx)
+{
+    struct cca_allocator *allocator = cca_process_allocator();
+    bool is_last = allocator != NULL && !cca_allocator_is_stopped(allocator);
+    if (is_last) {
+        before_destroy(CCA_ROW_cuCtxDetach, ctx);
+    }
+    int result = CCA_FORWARD_DRIVER(cuCtxDetach, ctx);
+    return is_last ? after_destroy(ctx, result) : result;
 }
 
 /* What is kept for the order of a stream becomes everybody's before its handle is used again. The

@@ -16,7 +16,7 @@ static struct cca_heap *heap_of(const void *caller, int device)
     if (heap == NULL) {
         heap = cca_context_for_alloc(caller);
     }
-    return heap != NULL && cca_heap_ordinal(heap) == device ? heap : NULL;
+    return heap != NULL && cca_allocator_ordinal(heap) == device ? heap : NULL;
 }
 
 static int place_default(const void *caller, int device, void *stream, struct cca_heap **heap_out,
@@ -45,7 +45,7 @@ static int place_created(const void *caller, int device, void *stream, struct cc
     if (place.kind != CCA_STREAM_SERVED) {
         return cca_context_has_stream_ids() ? -EINVAL : -ENOSYS;
     }
-    if (device >= 0 && cca_heap_ordinal(place.heap) != device) {
+    if (device >= 0 && cca_allocator_ordinal(place.heap) != device) {
         return -EINVAL;
     }
     cca_context_note_stream(place.key, stream);

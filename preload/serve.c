@@ -27,7 +27,8 @@ enum cca_status_kind cca_serve_alloc(enum cca_row row, struct cca_heap *heap,
 enum cca_status_kind cca_serve_alloc_async(enum cca_row row, const struct cca_stream_place *place,
                                            const struct cca_request *request, uint64_t *addr_out)
 {
-    if (CCA_UNLIKELY(place->kind != CCA_STREAM_SERVED ||
+    /* Natively such memory outlives a context that the program destroys. */
+    if (CCA_UNLIKELY(place->kind != CCA_STREAM_SERVED || cca_heap_is_own(place->heap) ||
                      cca_process_config()->async == CCA_ASYNC_FORWARD ||
                      cca_share_async_is_stopped())) {
         cca_hook_count(row, CCA_COVERAGE_PASSED);

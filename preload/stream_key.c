@@ -5,23 +5,23 @@
 
 #include "base/compiler.h"
 
-/* Two layouts: bit 63 tells a thread's own stream, the device is below it.
- *   other streams  0  device:6 at 48                 id:47 at 0, bit 47 instead of id 0
- *   per thread     1  device:6 at 57  thread:28 at 29  id:29 at 0 */
-enum { ID_BITS = 47, DEVICE_SHIFT = 48, OWN_ID_BITS = 29, THREAD_BITS = 28, OWN_DEVICE_SHIFT = 57 };
+/* Two layouts: bit 63 tells a thread's own stream, the slot is below it.
+ *   other streams  0  slot:6   at 48                 id:47 at 0, bit 47 instead of id 0
+ *   per thread     1  slot:6   at 57  thread:28 at 29  id:29 at 0 */
+enum { ID_BITS = 47, SLOT_SHIFT = 48, OWN_ID_BITS = 29, THREAD_BITS = 28, OWN_SLOT_SHIFT = 57 };
 
-bool cca_stream_key(uint64_t id, int device, uint32_t thread, cca_key *key_out)
+bool cca_stream_key(uint64_t id, int slot, uint32_t thread, cca_key *key_out)
 {
     cca_key key;
-    if (device < 0 || device >= CCA_DEVICES_MAX ||
-        id >> (thread != 0 ? OWN_ID_BITS : ID_BITS) != 0 || thread >> THREAD_BITS != 0) {
+    if (slot < 0 || slot >= CCA_HEAPS_MAX || id >> (thread != 0 ? OWN_ID_BITS : ID_BITS) != 0 ||
+        thread >> THREAD_BITS != 0) {
         return false;
     }
     if (thread != 0) {
-        key = (cca_key)1 << 63 | (cca_key)device << OWN_DEVICE_SHIFT |
-              (cca_key)thread << OWN_ID_BITS | id;
+        key = (cca_key)1 << 63 | (cca_key)slot << OWN_SLOT_SHIFT | (cca_key)thread << OWN_ID_BITS |
+              id;
     } else {
-        key = (cca_key)device << DEVICE_SHIFT | (id != 0 ? id : (cca_key)1 << ID_BITS);
+        key = (cca_key)slot << SLOT_SHIFT | (id != 0 ? id : (cca_key)1 << ID_BITS);
     }
     if (key == CCA_KEY_READY) {
         return false;

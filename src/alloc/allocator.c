@@ -43,10 +43,8 @@ void cca_allocator_destroy(struct cca_allocator *allocator)
     if (allocator == NULL) {
         return;
     }
-    for (int i = 0; i < CCA_DEVICES_MAX; i++) {
-        if (allocator->heaps[i] != NULL) {
-            cca_heap_fini(allocator->heaps[i]);
-        }
+    CCA_EACH_HEAP (heap, allocator) {
+        cca_heap_fini(heap);
     }
     cca_ptrmap_fini(&allocator->blocks);
     cca_pool_fini(&allocator->heap_records);

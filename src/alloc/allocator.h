@@ -4,9 +4,10 @@
  * allocator.c holds allocation and free, contexts.c the coming and going of contexts, notices.c all
  * else.
  *
- * A heap serves one device's primary context. Every function may be called from any thread with no
- * lock held; none changes the CUDA runtime's last error or the thread's current context. Functions
- * that may wait for the device say so. */
+ * A heap serves one context: the primary one of a device, or one that the program has made. All
+ * heaps of a device share its accounts. Every function may be called from any thread with no lock
+ * held; none changes the CUDA runtime's last error or the thread's current context. Functions that
+ * may wait for the device say so. */
 #ifndef CCA_ALLOC_ALLOCATOR_H
 #define CCA_ALLOC_ALLOCATOR_H
 
@@ -19,7 +20,9 @@
 #include "device/device.h"
 #include "observe/event.h"
 
-enum { CCA_DEVICES_MAX = 64 };
+/* Heaps stand in slots: that of a device's primary context in the slot of its ordinal, those of
+ * contexts that the program made in slots from the top down. */
+enum { CCA_DEVICES_MAX = 64, CCA_HEAPS_MAX = 64 };
 
 struct cca_allocator;
 struct cca_heap;
@@ -53,15 +56,19 @@ int cca_allocator_create(const struct cca_config *config,
                          struct cca_allocator **allocator_out) CCA_MUST_CHECK;
 void cca_allocator_destroy(struct cca_allocator *allocator); /* unit tests only; NULL accepted */
 
-/* A primary context is up: the heap of its device, a new one or the one attached before with the
- * same `context`. `device` is copied. A different context on the same device means the old one is
- * gone: its heap is dropped first. NULL when there is no memory for it or the ordinal is out of
- * range. On drivers without context events the second context ends caching. */
+/* A context is up: its heap, a new one or the one attached before with the same `context`. `device`
+ * is copied. A different primary context on the same device means the old one is gone: its heap is
+ * dropped first. NULL when there is no memory for it or the ordinal is out of range, or when too
+ * many contexts are up: that ends caching, since fences could not cover its work. On drivers
+ * without context events the second context ends caching. */
 struct cca_heap *cca_allocator_attach(struct cca_allocator *allocator,
                                       const struct cca_device *device, uint64_t context);
 
-/* The ordinal of a heap's device. */
+/* The ordinal of a heap's device, and the heap's slot. */
 int cca_allocator_ordinal(const struct cca_heap *heap);
+int cca_heap_slot(const struct cca_heap *heap);
+/* Whether its context is one that the program made. */
+bool cca_heap_is_own(const struct cca_heap *heap);
 
 /* The heap of a context that was attached and not detached since, or NULL. Lock-free. */
 struct cca_heap *cca_allocator_heap(struct cca_allocator *allocator, uint64_t context);
@@ -70,6 +77,10 @@ struct cca_heap *cca_allocator_heap(struct cca_allocator *allocator, uint64_t co
  * it is forgotten and nothing is freed, but for mapped memory, which a reset may leave behind: that
  * is unmapped when all work is over within 2 s. */
 void cca_allocator_detach(struct cca_allocator *allocator, int ordinal);
+
+/* The same for a context that the program made and is about to destroy; nothing when it has no
+ * heap. */
+void cca_allocator_detach_own(struct cca_allocator *allocator, uint64_t context);
 
 /* Device `accessor` may use the memory of device `owner` from now on, or no longer: its context has
  * (had) peer access enabled. Memory from the driver's own allocations follows by itself; what is
@@ -183,9 +194,10 @@ void cca_allocator_synchronized(struct cca_allocator *allocator, struct cca_heap
  * idle memory goes back to it first where it may be missed. Waits at most CCA_OOM_WAIT_MS. */
 void cca_allocator_make_room(struct cca_allocator *allocator, struct cca_heap *heap, size_t bytes);
 
-/* The driver was out of memory for something that is not served: all that is idle here goes back to
- * it. Waits for fences, at most CCA_OOM_WAIT_MS; while the program captures, for the device, as
- * its own frees would have. Bytes given back: 0 while a capture is open on the heap. */
+/* The driver was out of memory for something that is not served: all that is idle on the heap's
+ * device goes back to it. Waits for fences, at most CCA_OOM_WAIT_MS a heap; while the program
+ * captures, for the device, as its own frees would have. Bytes given back: 0 while a capture is
+ * open on the heap. */
 size_t cca_allocator_release_idle(struct cca_allocator *allocator, struct cca_heap *heap);
 
 /* Whether the address lies in the cache's memory: 1 or 0, or -1 when that cannot be told without
@@ -262,9 +274,10 @@ struct cca_status cca_allocator_own_alloc(struct cca_allocator *allocator, struc
 enum cca_free_result cca_allocator_own_free(struct cca_allocator *allocator, uint64_t addr,
                                             const struct cca_request *request);
 
-/* The heap of a device whose context is up, or NULL. Lock-free. */
+/* The heap of a device whose primary context is up, or NULL; and any heap of the device. Lock-free.
+ */
 struct cca_heap *cca_allocator_heap_of_device(struct cca_allocator *allocator, int ordinal);
-int cca_heap_ordinal(const struct cca_heap *heap);
+struct cca_heap *cca_allocator_some_heap_of_device(struct cca_allocator *allocator, int ordinal);
 /* Handle of the context served, 0: none any more. */
 uint64_t cca_heap_context(const struct cca_heap *heap);
 
@@ -318,7 +331,7 @@ int cca_allocator_device_memory(struct cca_allocator *allocator, int ordinal, un
 /* Bit i: device i has or had a heap. */
 uint64_t cca_allocator_device_mask(const struct cca_allocator *allocator);
 
-/* Bit i: the context of device i is up. Lock-free. */
+/* Bit i: the context in slot i is up. Lock-free. */
 uint64_t cca_allocator_up_mask(const struct cca_allocator *allocator);
 
 /* Around fork: every lock in rank order, and back. In the child nothing is served any more; child

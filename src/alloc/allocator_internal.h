@@ -22,12 +22,11 @@ struct cca_allocator {
      * lock held, so that either kind is enough to read. */
     struct cca_config settings;
     struct cca_policy policy;
-    struct cca_policy dedicated; /* of private pools that are marked so */
-    struct cca_lock lock;        /* attach and detach */
-    struct cca_heap
-        *_Atomic heaps[CCA_DEVICES_MAX];     /* by device ordinal; never freed, may be down */
+    struct cca_policy dedicated;                   /* of private pools that are marked so */
+    struct cca_lock lock;                          /* attach and detach */
+    struct cca_heap *_Atomic heaps[CCA_HEAPS_MAX]; /* by slot; never freed, may be down */
     _Atomic uint64_t peers[CCA_DEVICES_MAX]; /* [i]: ordinals that ever had peer access with i */
-    _Atomic uint64_t up_mask;                /* ordinals whose context is up */
+    _Atomic uint64_t up_mask;                /* slots whose context is up */
     struct cca_ptrmap blocks;                /* live blocks, the passed ones too */
     struct cca_segment_map segments;
     struct cca_gate gate;
@@ -48,7 +47,7 @@ void cca_settings_say_unmappable(bool wants_mapping, const struct cca_device *de
 
 /* Every heap that is or was up, in lock order. */
 #define CCA_EACH_HEAP(heap, allocator)                                                         \
-    for (int heap##_i = 0; heap##_i < CCA_DEVICES_MAX; heap##_i++)                             \
+    for (int heap##_i = CCA_HEAPS_MAX - 1; heap##_i >= 0; heap##_i--)                          \
         for (struct cca_heap *heap = atomic_load(&(allocator)->heaps[heap##_i]); heap != NULL; \
              heap = NULL)
 

@@ -55,7 +55,9 @@ int cca_allocator_add_tracker(struct cca_allocator *allocator, cca_tracker_fn fn
         callbacks->tracker_count = count + 1;
         CCA_EACH_HEAP (heap, allocator) {
             cca_lock_take(&heap->lock);
-            (void)cca_observer_add_tracker(&heap->observer, fn, user);
+            if (heap->accounts == heap) {
+                (void)cca_observer_add_tracker(&heap->observer, fn, user);
+            }
             cca_lock_drop(&heap->lock);
         }
     }

@@ -13,25 +13,78 @@
 #define PENDING_DEFAULT_MAX ((size_t)1 << 30)
 #define DETACH_WAIT_NS      (2000ull * 1000 * 1000)
 
-static struct cca_heap *heap_of_device(struct cca_allocator *allocator, int ordinal)
+/* The heap in a slot, a new one when it is empty; NULL when memory is refused. */
+static struct cca_heap *heap_in_slot(struct cca_allocator *allocator, int slot,
+                                     struct cca_heap *accounts)
 {
-    struct cca_heap *heap = atomic_load(&allocator->heaps[ordinal]);
+    struct cca_heap *heap = atomic_load(&allocator->heaps[slot]);
     if (heap == NULL) {
         heap = cca_pool_take(&allocator->heap_records);
         if (heap == NULL) {
             return NULL;
         }
-        cca_heap_init(heap, allocator, ordinal, &allocator->settings);
+        cca_heap_init(heap, allocator, slot, accounts, &allocator->settings);
         cca_callbacks_give_trackers(&allocator->callbacks, &heap->observer);
-        atomic_store(&allocator->heaps[ordinal], heap);
+        atomic_store(&allocator->heaps[slot], heap);
     }
     return heap;
+}
+
+/* Whether it is a device's own heap, for its primary context. */
+static bool is_of_device(const struct cca_heap *heap)
+{
+    return heap->accounts == heap;
+}
+
+/* The heap of the device, which keeps the accounts of all its contexts; NULL also when the slot is
+ * taken by a context of the program's own. */
+static struct cca_heap *heap_of_device(struct cca_allocator *allocator, int ordinal)
+{
+    struct cca_heap *heap = heap_in_slot(allocator, ordinal, NULL);
+    return heap != NULL && is_of_device(heap) ? heap : NULL;
+}
+
+/* The heap of a context that the program made, else one of the device that is idle, else a new one
+ * from the top slot down. */
+static struct cca_heap *heap_of_own(struct cca_allocator *allocator, int ordinal, uint64_t context)
+{
+    struct cca_heap *accounts = heap_of_device(allocator, ordinal), *idle = NULL;
+    int empty = -1;
+    if (accounts == NULL) {
+        return NULL;
+    }
+    CCA_EACH_HEAP (heap, allocator) {
+        if (!is_of_device(heap) && atomic_load(&heap->context) == context) {
+            return heap;
+        }
+        idle = heap != accounts && heap->accounts == accounts && atomic_load(&heap->context) == 0
+                   ? heap
+                   : idle;
+    }
+    for (int slot = CCA_HEAPS_MAX - 1; slot >= 0 && empty < 0; slot--) {
+        empty = atomic_load(&allocator->heaps[slot]) == NULL ? slot : empty;
+    }
+    return idle == NULL && empty >= 0 ? heap_in_slot(allocator, empty, accounts) : idle;
+}
+
+/* Heap lock held. */
+static void note_guest(struct cca_heap *heap)
+{
+    struct cca_heap *accounts = heap->accounts;
+    if (accounts != heap) {
+        cca_lock_take(&accounts->lock);
+        accounts->has_guests = true;
+        if (accounts->device_bytes == 0) {
+            accounts->device_bytes = accounts->total_bytes = heap->device_bytes;
+        }
+        cca_lock_drop(&accounts->lock);
+    }
 }
 
 /* Nothing is served or asked any more; heap lock held. */
 static void close_down(struct cca_allocator *allocator, struct cca_heap *heap)
 {
-    atomic_fetch_and(&allocator->up_mask, ~(1ull << heap->device.ordinal));
+    atomic_fetch_and(&allocator->up_mask, ~(1ull << heap->slot));
     heap->state = CCA_HEAP_DOWN;
     atomic_store(&heap->context, 0);
 }
@@ -63,7 +116,8 @@ struct cca_heap *cca_allocator_attach(struct cca_allocator *allocator,
     device->ops->mem_info(device->self, &free_bytes, &total_bytes);
 
     cca_lock_take(&allocator->lock);
-    struct cca_heap *heap = heap_of_device(allocator, device->ordinal);
+    struct cca_heap *heap = device->is_own ? heap_of_own(allocator, device->ordinal, context)
+                                           : heap_of_device(allocator, device->ordinal);
     if (heap != NULL) {
         cca_lock_take(&heap->lock);
         if (heap->state != CCA_HEAP_DOWN && atomic_load(&heap->context) != context) {
@@ -71,14 +125,16 @@ struct cca_heap *cca_allocator_attach(struct cca_allocator *allocator,
         }
         if (heap->state == CCA_HEAP_DOWN) {
             heap->device = *device;
+            atomic_store(&heap->ordinal, device->ordinal);
             heap->device_bytes = total_bytes;
+            note_guest(heap);
             heap->pending_max_bytes = pending_cap(allocator->config, total_bytes);
             cca_heap_set_fraction(heap, heap->memory_fraction, total_bytes);
             cca_heap_set_expands(heap);
             heap->state = CCA_HEAP_UP;
             atomic_fetch_add(&heap->generation, 1); /* no event made before belongs to it */
             atomic_store(&heap->context, context);
-            atomic_fetch_or(&allocator->up_mask, 1ull << device->ordinal);
+            atomic_fetch_or(&allocator->up_mask, 1ull << heap->slot);
         }
         cca_lock_drop(&heap->lock);
     }
@@ -87,9 +143,12 @@ struct cca_heap *cca_allocator_attach(struct cca_allocator *allocator,
     cca_lock_drop(&allocator->lock);
     cca_settings_say_unmappable(wants_mapping, device);
 
-    if (!device->has_context_events && (up & (up - 1)) != 0 && cca_allocator_stop(allocator)) {
+    if (heap == NULL && cca_allocator_stop(allocator)) {
+        cca_log(CCA_LOG_WARN, "caching ends: one more context is in use than can be followed");
+    } else if (!device->has_context_events && (up & (up - 1)) != 0 &&
+               cca_allocator_stop(allocator)) {
         cca_log(CCA_LOG_WARN,
-                "caching ends: a second device is in use and the driver (before 12.5) "
+                "caching ends: a second context is in use and the driver (before 12.5) "
                 "cannot tell when both are done with memory");
     }
     return heap;
@@ -97,7 +156,17 @@ struct cca_heap *cca_allocator_attach(struct cca_allocator *allocator,
 
 int cca_allocator_ordinal(const struct cca_heap *heap)
 {
-    return heap->lock.rank - CCA_RANK_HEAP;
+    return atomic_load_explicit(&heap->ordinal, memory_order_relaxed);
+}
+
+int cca_heap_slot(const struct cca_heap *heap)
+{
+    return heap->slot;
+}
+
+bool cca_heap_is_own(const struct cca_heap *heap)
+{
+    return !is_of_device(heap);
 }
 
 struct cca_heap *cca_allocator_heap(struct cca_allocator *allocator, uint64_t context)
@@ -116,12 +185,19 @@ struct cca_heap *cca_allocator_heap_of_device(struct cca_allocator *allocator, i
 {
     bool is_up = ordinal >= 0 && ordinal < CCA_DEVICES_MAX &&
                  (atomic_load(&allocator->up_mask) >> ordinal & 1) != 0;
-    return is_up ? atomic_load(&allocator->heaps[ordinal]) : NULL;
+    struct cca_heap *heap = is_up ? atomic_load(&allocator->heaps[ordinal]) : NULL;
+    return heap != NULL && cca_allocator_ordinal(heap) == ordinal ? heap : NULL;
 }
 
-int cca_heap_ordinal(const struct cca_heap *heap)
+struct cca_heap *cca_allocator_some_heap_of_device(struct cca_allocator *allocator, int ordinal)
 {
-    return heap->device.ordinal;
+    struct cca_heap *some = cca_allocator_heap_of_device(allocator, ordinal);
+    uint64_t todo = some == NULL ? atomic_load(&allocator->up_mask) : 0;
+    for (; todo != 0 && some == NULL; todo &= todo - 1) {
+        struct cca_heap *heap = atomic_load(&allocator->heaps[__builtin_ctzll(todo)]);
+        some = cca_allocator_ordinal(heap) == ordinal ? heap : NULL;
+    }
+    return some;
 }
 
 uint64_t cca_heap_context(const struct cca_heap *heap)
@@ -174,6 +250,17 @@ static void abandon_mapped(struct cca_allocator *allocator, struct cca_heap *hea
     }
 }
 
+/* The allocator's lock is held. */
+static void forget(struct cca_allocator *allocator, struct cca_heap *heap)
+{
+    abandon_mapped(allocator, heap);
+    cca_lock_take(&heap->lock);
+    if (heap->state != CCA_HEAP_DOWN || heap->expandables != 0) {
+        take_down(allocator, heap);
+    }
+    cca_lock_drop(&heap->lock);
+}
+
 void cca_allocator_detach(struct cca_allocator *allocator, int ordinal)
 {
     if (ordinal < 0 || ordinal >= CCA_DEVICES_MAX) {
@@ -181,18 +268,28 @@ void cca_allocator_detach(struct cca_allocator *allocator, int ordinal)
     }
     cca_lock_take(&allocator->lock);
     struct cca_heap *heap = atomic_load(&allocator->heaps[ordinal]);
+    heap = heap != NULL && is_of_device(heap) ? heap : NULL;
     if (heap != NULL) {
-        abandon_mapped(allocator, heap);
-        cca_lock_take(&heap->lock);
-        if (heap->state != CCA_HEAP_DOWN || heap->expandables != 0) {
-            take_down(allocator, heap);
-        }
-        cca_lock_drop(&heap->lock);
+        forget(allocator, heap);
     }
     CCA_EACH_HEAP (other, allocator) {
         cca_lock_take(&other->lock);
         other->peers &= ~(1ull << ordinal);
         cca_lock_drop(&other->lock);
+    }
+    cca_lock_drop(&allocator->lock);
+    if (heap != NULL) {
+        wait_for_device_calls(heap);
+    }
+}
+
+void cca_allocator_detach_own(struct cca_allocator *allocator, uint64_t context)
+{
+    cca_lock_take(&allocator->lock);
+    struct cca_heap *heap = context != 0 ? cca_allocator_heap(allocator, context) : NULL;
+    heap = heap != NULL && !is_of_device(heap) ? heap : NULL;
+    if (heap != NULL) {
+        forget(allocator, heap);
     }
     cca_lock_drop(&allocator->lock);
     if (heap != NULL) {
@@ -233,7 +330,8 @@ uint64_t cca_allocator_device_mask(const struct cca_allocator *allocator)
 {
     uint64_t mask = 0;
     for (int i = 0; i < CCA_DEVICES_MAX; i++) {
-        mask |= atomic_load(&allocator->heaps[i]) != NULL ? 1ull << i : 0;
+        const struct cca_heap *heap = atomic_load(&allocator->heaps[i]);
+        mask |= heap != NULL && is_of_device(heap) ? 1ull << i : 0;
     }
     return mask;
 }
@@ -257,11 +355,8 @@ void cca_allocator_fork_parent(struct cca_allocator *allocator)
 {
     cca_ptrmap_unlock_all(&allocator->blocks);
     cca_lock_drop(&allocator->segments.lock);
-    for (int i = CCA_DEVICES_MAX - 1; i >= 0; i--) {
-        struct cca_heap *heap = atomic_load(&allocator->heaps[i]);
-        if (heap != NULL) {
-            cca_lock_drop(&heap->lock);
-        }
+    CCA_EACH_HEAP (heap, allocator) {
+        cca_lock_drop(&heap->lock);
     }
     cca_lock_drop(&allocator->lock);
 }

@@ -16,7 +16,7 @@
 static inline bool cca_device_call_begin(struct cca_heap *heap)
 {
     atomic_fetch_add(&heap->device_calls, 1);
-    if ((atomic_load(&heap->allocator->up_mask) >> heap->device.ordinal & 1) != 0) {
+    if ((atomic_load(&heap->allocator->up_mask) >> heap->slot & 1) != 0) {
         return true;
     }
     atomic_fetch_sub(&heap->device_calls, 1);

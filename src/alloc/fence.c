@@ -83,9 +83,9 @@ static bool can_join(const struct cca_heap *heap, const struct cca_fence *fence)
 {
     uint64_t todo = atomic_load(&heap->allocator->up_mask);
     for (; todo != 0; todo &= todo - 1) {
-        int ordinal = __builtin_ctzll(todo);
-        const struct cca_heap *other = atomic_load(&heap->allocator->heaps[ordinal]);
-        if (!cca_fence_has_event(fence, ordinal, atomic_load(&other->generation))) {
+        int slot = __builtin_ctzll(todo);
+        const struct cca_heap *other = atomic_load(&heap->allocator->heaps[slot]);
+        if (!cca_fence_has_event(fence, slot, atomic_load(&other->generation))) {
             return false;
         }
     }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* When freed memory may be used again.
  *
- * A fence is a point in host order, marked by one event on every primary context that is up (a copy
- * between devices may use memory of either). The events are recorded inside the free, so a fence
- * never depends on work submitted after it. A fence that still takes blocks is open: later frees
- * record its events again, which only moves them later and so stays safe. It is closed, for good,
- * before it is queried or waited for, and never while a record is under way.
+ * A fence is a point in host order, marked by one event on every context that is up (a copy between
+ * devices or contexts may use memory of either). The events are recorded inside the free, so a
+ * fence never depends on work submitted after it. A fence that still takes blocks is open: later
+ * frees record its events again, which only moves them later and so stays safe. It is closed, for
+ * good, before it is queried or waited for, and never while a record is under way.
  *
  * Blocks with a stream's key are usable in that stream's order without any fence; a fence with a
  * rekey order makes those freed before it READY. Only this file gives that order.
@@ -29,18 +29,18 @@ struct cca_fence {
     uint64_t id;            /* ascending in the queue */
     struct cca_list blocks; /* PENDING */
     size_t block_count, bytes;
-    uint64_t marks;     /* device ordinals whose event is not known to be done */
+    uint64_t marks;     /* slots of the contexts whose event is not known to be done */
     unsigned recorders; /* threads recording it right now, or waiting on it outside the lock */
     bool rekeys;
     cca_key rekey_key;     /* READY: any stream's */
     uint64_t rekey_before; /* frees before this one are covered */
     struct cca_fence *next_idle;
-    /* One event a device, kept over the fence's lives; of another generation = dead with its
+    /* One event a slot, kept over the fence's lives; of another generation = dead with its
      * context. */
     struct {
         cca_device_event event;
         uint64_t generation;
-    } events[CCA_DEVICES_MAX];
+    } events[CCA_HEAPS_MAX];
 };
 
 /* How the program's own free and ours wait for work of the block's context. */

@@ -22,6 +22,6 @@ enum cca_fence_record_result cca_fence_record(struct cca_heap *heap, struct cca_
 bool cca_fence_query(struct cca_heap *heap, struct cca_fence *fence);
 
 /* Whether the fence has an event for that context that has not died with an earlier one. */
-bool cca_fence_has_event(const struct cca_fence *fence, int ordinal, uint64_t generation);
+bool cca_fence_has_event(const struct cca_fence *fence, int slot, uint64_t generation);
 
 #endif

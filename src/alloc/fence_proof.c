@@ -9,7 +9,7 @@
 
 bool cca_fence_is_alone(const struct cca_heap *heap)
 {
-    return atomic_load(&heap->allocator->up_mask) == 1ull << heap->device.ordinal;
+    return atomic_load(&heap->allocator->up_mask) == 1ull << heap->slot;
 }
 
 void cca_fence_synchronized(struct cca_heap *heap, cca_key key, uint64_t mark)

@@ -67,18 +67,20 @@ static struct cca_status wait_for_marks(struct cca_heap *heap, const struct cca_
                                         uint64_t marks, uint64_t *done_out)
 {
     struct cca_allocator *allocator = heap->allocator;
-    uint64_t own = 1ull << heap->device.ordinal;
-    uint64_t todo = marks & (own | atomic_load(&allocator->peers[heap->device.ordinal]));
+    uint64_t peers = atomic_load(&allocator->peers[cca_allocator_ordinal(heap)]);
     struct cca_status own_status = cca_status_ok();
-    for (; todo != 0; todo &= todo - 1) {
-        int ordinal = __builtin_ctzll(todo);
-        struct cca_heap *other = atomic_load(&allocator->heaps[ordinal]);
-        if (!cca_fence_has_event(fence, ordinal, atomic_load(&other->generation))) {
+    for (uint64_t todo = marks; todo != 0; todo &= todo - 1) {
+        int slot = __builtin_ctzll(todo);
+        struct cca_heap *other = atomic_load(&allocator->heaps[slot]);
+        if (other != heap && (peers >> cca_allocator_ordinal(other) & 1) == 0) {
+            continue;
+        }
+        if (!cca_fence_has_event(fence, slot, atomic_load(&other->generation))) {
             continue; /* the context is gone, and its work with it: the query will say so */
         }
         struct cca_status status = other->device.ops->event_wait(other->device.self,
-                                                                 fence->events[ordinal].event);
-        *done_out |= status.kind == CCA_OK ? 1ull << ordinal : 0;
+                                                                 fence->events[slot].event);
+        *done_out |= status.kind == CCA_OK ? 1ull << slot : 0;
         own_status = other == heap ? status : own_status;
     }
     return own_status;

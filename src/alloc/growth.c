@@ -5,12 +5,13 @@
 #include "alloc/device_call.h"
 #include "alloc/expandable.h"
 #include "alloc/private_pool.h"
+#include "alloc/siblings.h"
 #include "base/clock.h"
 #include "base/log.h"
 
-bool cca_growth_is_over_limit(const struct cca_heap *heap, size_t bytes)
+bool cca_growth_is_over_limit(struct cca_heap *heap, size_t bytes)
 {
-    return bytes > heap->limit_bytes || heap->reserved_bytes > heap->limit_bytes - bytes;
+    return bytes > heap->limit_bytes || cca_siblings_reserved(heap) > heap->limit_bytes - bytes;
 }
 
 typedef struct cca_status (*mem_alloc_fn)(void *self, size_t bytes, uint64_t *addr_out);

@@ -7,8 +7,8 @@
 #include "alloc/heap.h"
 #include "device/device.h"
 
-/* Whether so much more would exceed the heap's limit. */
-bool cca_growth_is_over_limit(const struct cca_heap *heap, size_t bytes);
+/* Whether so much more would exceed the limit of the device. */
+bool cca_growth_is_over_limit(struct cca_heap *heap, size_t bytes);
 
 /* A segment grows where settings and device allow it, else there is a new one; the block is LIVE.
  * CCA_NO_MEMORY also when the limit forbids it. */

@@ -11,18 +11,23 @@
 #include "base/check.h"
 #include "base/clock.h"
 
-void cca_heap_init(struct cca_heap *heap, struct cca_allocator *allocator, int ordinal,
-                   const struct cca_config *config)
+void cca_heap_init(struct cca_heap *heap, struct cca_allocator *allocator, int slot,
+                   struct cca_heap *accounts, const struct cca_config *config)
 {
     *heap = (struct cca_heap){
         .allocator = allocator,
+        .device = {.ordinal = slot},
+        .slot = slot,
+        .ordinal = slot,
+        .accounts = accounts != NULL ? accounts : heap,
         .generation = 1,
         .state = CCA_HEAP_DOWN,
         .limit_bytes = config->memory_limit,
         .memory_fraction = config->memory_fraction,
         .rekeys = true,
     };
-    cca_lock_init(&heap->lock, CCA_RANK_HEAP + ordinal);
+    /* A heap of the program's own context reports while it holds its lock. */
+    cca_lock_init(&heap->lock, CCA_RANK_HEAP + CCA_HEAPS_MAX - 1 - slot);
     cca_block_pool_init(&heap->pools[0]);
     cca_block_pool_init(&heap->pools[1]);
     cca_list_init(&heap->segments);
@@ -78,7 +83,11 @@ struct cca_event cca_heap_event(enum cca_event_kind kind, const struct cca_reque
 void cca_heap_report(struct cca_heap *heap, const struct cca_event *event)
 {
     CCA_ASSERT(cca_lock_is_mine(&heap->lock));
-    if (heap->stacks_in_trace || event->stack == 0) {
+    if (CCA_UNLIKELY(heap->accounts != heap)) {
+        cca_lock_take(&heap->accounts->lock);
+        cca_heap_report(heap->accounts, event);
+        cca_lock_drop(&heap->accounts->lock);
+    } else if (heap->stacks_in_trace || event->stack == 0) {
         cca_observer_report(&heap->observer, event);
     } else {
         struct cca_event bare = *event;
@@ -91,6 +100,21 @@ void cca_heap_report_plain(struct cca_heap *heap, enum cca_event_kind kind)
 {
     struct cca_event event = cca_heap_event(kind, NULL, cca_clock_ns());
     cca_heap_report(heap, &event);
+}
+
+struct cca_observer *cca_heap_open_accounts(struct cca_heap *heap)
+{
+    if (heap->accounts != heap) {
+        cca_lock_take(&heap->accounts->lock);
+    }
+    return &heap->accounts->observer;
+}
+
+void cca_heap_close_accounts(struct cca_heap *heap)
+{
+    if (heap->accounts != heap) {
+        cca_lock_drop(&heap->accounts->lock);
+    }
 }
 
 static size_t largest_of(const struct cca_block_pool pools[2])

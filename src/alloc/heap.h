@@ -43,7 +43,11 @@ struct cca_heap {
     struct cca_lock lock;
     struct cca_allocator *allocator;
     struct cca_device device;
-    _Atomic uint64_t context;    /* handle of the context served, 0 = none */
+    int slot;                  /* in allocator->heaps */
+    _Atomic int ordinal;       /* of the device, readable without the lock */
+    struct cca_heap *accounts; /* whose observer tells of this heap: itself, or its device's heap */
+    bool has_guests;           /* other heaps report here, too */
+    _Atomic uint64_t context;  /* handle of the context served, 0 = none */
     _Atomic uint64_t generation; /* changes whenever all memory is forgotten */
     enum cca_heap_state state;
     atomic_uint device_calls; /* under way with the lock dropped: see device_call.h */
@@ -104,8 +108,9 @@ struct cca_heap {
     struct cca_observer observer;
 };
 
-void cca_heap_init(struct cca_heap *heap, struct cca_allocator *allocator, int ordinal,
-                   const struct cca_config *config);
+/* `accounts`: the heap of the device, or NULL when this is it. */
+void cca_heap_init(struct cca_heap *heap, struct cca_allocator *allocator, int slot,
+                   struct cca_heap *accounts, const struct cca_config *config);
 void cca_heap_fini(struct cca_heap *heap);
 
 /* An event of this heap with what all events share. */
@@ -113,6 +118,10 @@ struct cca_event cca_heap_event(enum cca_event_kind kind, const struct cca_reque
                                 uint64_t now_ns);
 void cca_heap_report(struct cca_heap *heap, const struct cca_event *event);
 void cca_heap_report_plain(struct cca_heap *heap, enum cca_event_kind kind);
+
+/* The accounts of the heap's device, held until close. */
+struct cca_observer *cca_heap_open_accounts(struct cca_heap *heap);
+void cca_heap_close_accounts(struct cca_heap *heap);
 
 /* Whether new memory is mapped, after settings or device have changed. */
 void cca_heap_set_expands(struct cca_heap *heap);

@@ -7,6 +7,7 @@
 #include "alloc/fence.h"
 #include "alloc/growth.h"
 #include "alloc/release.h"
+#include "alloc/siblings.h"
 #include "alloc/stream_use.h"
 #include "base/clock.h"
 
@@ -174,6 +175,10 @@ struct cca_status cca_ladder_climb(struct cca_heap *heap, const struct cca_reque
     if (*block_out != NULL) {
         return cca_status_ok();
     }
+    if (heap->generation != generation || heap->state != CCA_HEAP_UP) {
+        return give_up(heap, request, rounded, (struct cca_status){CCA_UNSUPPORTED, 0});
+    }
+    cca_siblings_release_unlocked(heap);
     if (heap->generation != generation || heap->state != CCA_HEAP_UP) {
         return give_up(heap, request, rounded, (struct cca_status){CCA_UNSUPPORTED, 0});
     }

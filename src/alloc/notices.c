@@ -11,6 +11,7 @@
 #include "alloc/device_call.h"
 #include "alloc/fence.h"
 #include "alloc/release.h"
+#include "alloc/siblings.h"
 #include "alloc/stream_use.h"
 #include "alloc/verify.h"
 
@@ -159,10 +160,12 @@ void cca_allocator_adjust_mem_info(struct cca_allocator *allocator, struct cca_h
     (void)allocator;
     cca_lock_take(&heap->lock);
     cca_fence_poll(heap, CCA_FENCE_ALL); /* what is over counts as free */
-    size_t cached = cca_heap_releasable_bytes(heap);
-    size_t allocated = (size_t)heap->observer.stats.allocated_bytes[CCA_STAT_ALL].current;
+    const struct cca_stats *stats = &cca_heap_open_accounts(heap)->stats;
+    size_t allocated = (size_t)stats->allocated_bytes[CCA_STAT_ALL].current;
+    cca_heap_close_accounts(heap);
     size_t limit = heap->limit_bytes;
     cca_lock_drop(&heap->lock);
+    size_t cached = cca_siblings_releasable(heap);
     size_t most = total_bytes;
     if (limit != CCA_NO_LIMIT) {
         size_t left = limit > allocated ? limit - allocated : 0;
@@ -189,7 +192,7 @@ int cca_allocator_device_of(struct cca_allocator *allocator, uint64_t addr)
     struct cca_block *block = cca_ptrmap_find(&allocator->blocks, addr);
     struct cca_segment *segment = block == NULL ? NULL : block->segment;
     struct cca_heap *heap = segment == NULL ? NULL : segment->heap;
-    return heap == NULL ? -1 : heap->device.ordinal;
+    return heap == NULL ? -1 : cca_allocator_ordinal(heap);
 }
 
 void cca_allocator_event_pool(struct cca_allocator *allocator, int ordinal,
@@ -232,34 +235,23 @@ void cca_allocator_note_peers(struct cca_allocator *allocator, int ordinal, int 
 
 size_t cca_allocator_release_idle(struct cca_allocator *allocator, struct cca_heap *heap)
 {
-    size_t bytes = 0;
-    cca_lock_take(&heap->lock);
-    if (heap->state == CCA_HEAP_UP) {
-        bytes = cca_gate_is_closed(&allocator->gate)
-                    ? cca_release_beside_capture(heap)
-                    : cca_release_waiting(heap, allocator->config->oom_wait_ms);
-    }
-    cca_verify_if_wanted(heap);
-    cca_lock_drop(&heap->lock);
-    return bytes;
+    (void)allocator;
+    return cca_siblings_release(heap, true);
 }
 
 void cca_allocator_empty_cache(struct cca_allocator *allocator)
 {
     CCA_EACH_HEAP (heap, allocator) {
-        cca_lock_take(&heap->lock);
-        if (heap->state == CCA_HEAP_UP) {
-            cca_release_waiting(heap, allocator->config->oom_wait_ms);
+        if (heap->accounts == heap) {
+            (void)cca_siblings_release(heap, true);
         }
-        cca_verify_if_wanted(heap);
-        cca_lock_drop(&heap->lock);
     }
 }
 
 int cca_allocator_device_memory(struct cca_allocator *allocator, int ordinal, unsigned wait_ms,
                                 size_t *free_out, size_t *total_out)
 {
-    struct cca_heap *heap = atomic_load(&allocator->heaps[ordinal]);
+    struct cca_heap *heap = cca_allocator_some_heap_of_device(allocator, ordinal);
     if (heap == NULL) {
         return -ENODEV;
     }

@@ -81,7 +81,11 @@ static struct cca_private_pool *find_or_make(struct cca_heap *heap, struct cca_p
     if (pool == NULL) {
         pool = cca_pool_take(&heap->private_pool_records);
         const uint64_t parts[2] = {id.capture, id.handle};
-        uint16_t number = pool == NULL ? 0 : cca_pool_table_add(&heap->observer.pools, parts);
+        uint16_t number = 0;
+        if (pool != NULL) {
+            number = cca_pool_table_add(&cca_heap_open_accounts(heap)->pools, parts);
+            cca_heap_close_accounts(heap);
+        }
         if (number == 0) {
             cca_pool_give(&heap->private_pool_records, pool);
             return NULL;
@@ -121,7 +125,8 @@ void cca_private_pool_sweep(struct cca_heap *heap)
         struct cca_private_pool *pool = CCA_LIST_ENTRY(link, struct cca_private_pool, link);
         if (pool->uses == 0 && pool->segments == 0 && pool->holders == 0) {
             cca_list_remove(link);
-            cca_pool_table_drop(&heap->observer.pools, pool->number);
+            cca_pool_table_drop(&cca_heap_open_accounts(heap)->pools, pool->number);
+            cca_heap_close_accounts(heap);
             cca_pool_give(&heap->private_pool_records, pool);
         }
     }

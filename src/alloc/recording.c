@@ -29,7 +29,7 @@ void cca_recording_init(struct cca_allocator *allocator, const struct cca_config
 void cca_recording_apply(struct cca_heap *heap)
 {
     const struct cca_recording_state *state = &heap->allocator->recorded;
-    cca_observer_init(&heap->observer, heap->lock.rank - CCA_RANK_HEAP, &state->recording);
+    cca_observer_init(&heap->observer, heap->slot, &state->recording);
     heap->stacks_in_trace = state->stacks_in_trace;
 }
 
@@ -43,10 +43,11 @@ int cca_allocator_set_recording(struct cca_allocator *allocator,
     allocator->recorded.stacks_in_trace = stacks_in_trace;
     CCA_EACH_HEAP (heap, allocator) {
         cca_lock_take_urgent(&heap->lock);
-        if (clears) {
+        bool has_accounts = heap->accounts == heap;
+        if (clears && has_accounts) {
             cca_observer_clear_history(&heap->observer);
         }
-        int error = cca_observer_set_recording(&heap->observer, recording);
+        int error = has_accounts ? cca_observer_set_recording(&heap->observer, recording) : 0;
         rc = rc == 0 ? error : rc;
         heap->stacks_in_trace = stacks_in_trace;
         cca_lock_drop(&heap->lock);
@@ -69,6 +70,9 @@ void cca_allocator_mark(struct cca_allocator *allocator, uint32_t thread, uint32
     struct cca_request request = {
         .key = CCA_KEY_READY, .thread = thread, .metadata = metadata, .api = CCA_API_NONE};
     CCA_EACH_HEAP (heap, allocator) {
+        if (heap->accounts != heap) {
+            continue;
+        }
         struct cca_event event = cca_heap_event(CCA_EVENT_SNAPSHOT, &request, time_ns);
         cca_lock_take(&heap->lock);
         event.requested_bytes = (uint64_t)heap->observer.stats.active_bytes[CCA_STAT_ALL].current;

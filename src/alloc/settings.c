@@ -58,10 +58,14 @@ int cca_allocator_set_memory_fraction(struct cca_allocator *allocator, int ordin
     if (is_up) {
         device.ops->mem_info(device.self, &free_bytes, &total_bytes);
     }
-    cca_lock_take(&heap->lock);
-    cca_heap_set_fraction(heap, fraction, total_bytes);
-    cca_verify_if_wanted(heap);
-    cca_lock_drop(&heap->lock);
+    CCA_EACH_HEAP (one, allocator) {
+        if (one->accounts == heap) {
+            cca_lock_take(&one->lock);
+            cca_heap_set_fraction(one, fraction, total_bytes);
+            cca_verify_if_wanted(one);
+            cca_lock_drop(&one->lock);
+        }
+    }
     return 0;
 }
 
@@ -82,21 +86,15 @@ double cca_allocator_memory_fraction(struct cca_allocator *allocator, int ordina
 /* Every heap's lock, in rank order, and back. */
 static void lock_heaps(struct cca_allocator *allocator)
 {
-    for (int i = 0; i < CCA_DEVICES_MAX; i++) {
-        struct cca_heap *heap = atomic_load(&allocator->heaps[i]);
-        if (heap != NULL) {
-            cca_lock_take(&heap->lock);
-        }
+    CCA_EACH_HEAP (heap, allocator) {
+        cca_lock_take(&heap->lock);
     }
 }
 
 static void unlock_heaps(struct cca_allocator *allocator)
 {
-    for (int i = CCA_DEVICES_MAX - 1; i >= 0; i--) {
-        struct cca_heap *heap = atomic_load(&allocator->heaps[i]);
-        if (heap != NULL) {
-            cca_lock_drop(&heap->lock);
-        }
+    CCA_EACH_HEAP (heap, allocator) {
+        cca_lock_drop(&heap->lock);
     }
 }
 

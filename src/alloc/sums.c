@@ -72,7 +72,8 @@ int cca_allocator_pool_sums(struct cca_allocator *allocator, struct cca_heap *he
             add_block(&sums, block);
         }
     }
-    *stats_out = cca_pool_table_row(&heap->observer.pools, pool->number)->stats;
+    *stats_out = cca_pool_table_row(&cca_heap_open_accounts(heap)->pools, pool->number)->stats;
+    cca_heap_close_accounts(heap);
     cca_lock_drop(&heap->lock);
     *sums_out = sums;
     return 0;

@@ -145,6 +145,9 @@ static const char *verify_pool_row(const struct cca_heap *heap, const struct cca
 {
     const struct cca_pool_row *row = cca_pool_table_row(&heap->observer.pools, pool->number);
     size_t bytes = 0, count = 0;
+    if (heap->accounts != heap) {
+        return NULL; /* the rows are under another lock */
+    }
     if (row == NULL || !row->is_live || row->id[0] != pool->id.capture ||
         row->id[1] != pool->id.handle) {
         return "a private pool has no row of its own";
@@ -188,6 +191,9 @@ static bool stat_is(const struct cca_stat *stat, size_t value)
 static const char *verify_stats(const struct cca_heap *heap, const struct sums *sums)
 {
     const struct cca_stats *stats = &heap->observer.stats;
+    if (heap->accounts != heap || heap->has_guests) {
+        return NULL; /* the sums of several heaps */
+    }
     if (!stat_is(&stats->reserved_bytes[0], sums->reserved) ||
         !stat_is(&stats->segment[0], sums->segments)) {
         return "reserved_bytes or segment differs from the segments";

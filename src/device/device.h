@@ -103,6 +103,7 @@ struct cca_device {
     const struct cca_device_ops *ops;
     void *self;
     int ordinal;
+    bool is_own;             /* not the device's primary context: one that the program made */
     bool has_context_events; /* event_record works */
     size_t map_granularity;  /* 0: memory cannot be mapped */
 };

@@ -140,9 +140,11 @@ int cca_estimate_create(const struct cca_config *config, struct cca_estimate **e
     return 0;
 }
 
-/* The twin of a heap; a new life of its context, after a reset, is a new one here, too. */
-static struct cca_heap *twin_of(struct cca_estimate *estimate, struct cca_heap *heap)
+/* The twin of a device's heap, for all contexts of the device; a new life of its primary context,
+ * after a reset, is a new one here, too. */
+static struct cca_heap *twin_of(struct cca_estimate *estimate, const struct cca_heap *of)
 {
+    const struct cca_heap *heap = of->accounts;
     int ordinal = heap->device.ordinal;
     uint64_t life = atomic_load(&heap->generation) + 1;
     struct cca_heap *twin = cca_allocator_heap(estimate->allocator, life << 8 | (uint64_t)ordinal);

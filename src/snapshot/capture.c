@@ -18,9 +18,9 @@ struct counts {
     size_t devices, segments, blocks, entries[CCA_DEVICES_MAX], pools[CCA_DEVICES_MAX];
 };
 
-static struct cca_heap *heap_at(struct cca_allocator *allocator, int ordinal)
+static struct cca_heap *heap_at(struct cca_allocator *allocator, int slot)
 {
-    return atomic_load(&allocator->heaps[ordinal]);
+    return atomic_load(&allocator->heaps[slot]);
 }
 
 /* Stretches of an expandable segment that have memory; each is shown as a segment. */
@@ -43,14 +43,19 @@ struct capture {
     uint64_t locked; /* bit i: the lock of heap i is held */
 };
 
-static bool is_locked(const struct capture *capture, int ordinal)
+static bool is_locked(const struct capture *capture, int slot)
 {
-    return (capture->locked >> ordinal & 1) != 0;
+    return (capture->locked >> slot & 1) != 0;
+}
+
+/* Whether it is a device's own heap, which keeps the accounts of all its contexts. */
+static bool is_of_device(const struct cca_heap *heap)
+{
+    return heap->accounts == heap;
 }
 
 /* Heap lock held. */
-static void count_heap(const struct capture *capture, struct cca_heap *heap, int ordinal,
-                       struct counts *counts)
+static void count_heap(const struct capture *capture, struct cca_heap *heap, struct counts *counts)
 {
     size_t entries = cca_trace_ring_count(&heap->observer.ring);
     size_t most = capture->options->last_entries;
@@ -63,14 +68,16 @@ static void count_heap(const struct capture *capture, struct cca_heap *heap, int
         }
     }
     counts->blocks += heap->block_records.items_taken;
-    counts->entries[ordinal] = most != 0 && entries > most ? most : entries;
-    counts->pools[ordinal] = cca_pool_table_rows(&heap->observer.pools).count;
+    if (is_of_device(heap)) {
+        counts->entries[heap->slot] = most != 0 && entries > most ? most : entries;
+        counts->pools[heap->slot] = cca_pool_table_rows(&heap->observer.pools).count;
+    }
 }
 
 static void lock_all(struct capture *capture)
 {
     capture->locked = 0;
-    for (int i = 0; i < CCA_DEVICES_MAX; i++) {
+    for (int i = CCA_HEAPS_MAX - 1; i >= 0; i--) {
         struct cca_heap *heap = heap_at(capture->allocator, i);
 
         if (heap != NULL && cca_lock_take_urgent_within(&heap->lock, capture->options->lock_ms)) {
@@ -81,7 +88,7 @@ static void lock_all(struct capture *capture)
 
 static void unlock_all(const struct capture *capture)
 {
-    for (int i = CCA_DEVICES_MAX - 1; i >= 0; i--) {
+    for (int i = 0; i < CCA_HEAPS_MAX; i++) {
         if (is_locked(capture, i)) {
             cca_lock_drop(&heap_at(capture->allocator, i)->lock);
         }
@@ -92,12 +99,12 @@ static void unlock_all(const struct capture *capture)
 static struct counts count_all(const struct capture *capture)
 {
     struct counts counts = {0};
-    for (int i = 0; i < CCA_DEVICES_MAX; i++) {
+    for (int i = 0; i < CCA_HEAPS_MAX; i++) {
         struct cca_heap *heap = heap_at(capture->allocator, i);
 
-        counts.devices += heap != NULL;
+        counts.devices += heap != NULL && is_of_device(heap);
         if (heap != NULL && is_locked(capture, i)) {
-            count_heap(capture, heap, i, &counts);
+            count_heap(capture, heap, &counts);
         }
     }
     return counts;
@@ -232,11 +239,11 @@ static void copy_entries(const struct capture *capture, const struct cca_trace_r
     device->lost_entries = cca_trace_ring_lost(ring) + device->cut_entries;
 }
 
-static void copy_heap(const struct capture *capture, struct cca_model *model, struct cca_heap *heap,
-                      struct cca_model_device *device, const struct room *room)
+static void copy_accounts(const struct capture *capture, struct cca_model *model,
+                          struct cca_heap *heap, struct cca_model_device *device,
+                          const struct room *room)
 {
     const struct cca_observer *observer = &heap->observer;
-    device->pending_bytes = heap->pending_bytes;
     device->total_bytes = heap->device_bytes;
     device->stats = observer->stats;
     device->counters = observer->counters;
@@ -251,8 +258,34 @@ static void copy_heap(const struct capture *capture, struct cca_model *model, st
     device->entries = room->entries[device->ordinal];
     copy_entries(capture, &observer->ring, device, room->capacity.entries[device->ordinal]);
     model->allocator_settings.trace_alloc_max_entries = (int64_t)observer->recording.ring_entries;
+}
+
+/* The blocks of one context. */
+static void copy_blocks(struct cca_model *model, const struct cca_heap *heap,
+                        struct cca_model_device *device)
+{
+    device->pending_bytes += heap->pending_bytes;
     CCA_LIST_EACH (link, &heap->segments) {
         copy_segment(model, CCA_LIST_ENTRY(link, struct cca_segment, link), device->ordinal);
+    }
+}
+
+/* What all contexts of a device hold. */
+static void copy_contexts(const struct capture *capture, struct cca_model *model,
+                          struct cca_model_device *device)
+{
+    for (int i = 0; i < CCA_HEAPS_MAX; i++) {
+        const struct cca_heap *heap = heap_at(capture->allocator, i);
+
+        if (heap == NULL || heap->accounts->slot != device->ordinal) {
+            continue;
+        }
+        if (is_locked(capture, i)) {
+            copy_blocks(model, heap, device);
+        } else {
+            device->is_partial = true;
+            model->is_partial = true;
+        }
     }
 }
 
@@ -264,13 +297,14 @@ static void copy_all(const struct capture *capture, struct cca_model *model,
         struct cca_heap *heap = heap_at(capture->allocator, i);
         struct cca_model_device *device;
 
-        if (heap == NULL || model->device_count == room->capacity.devices) {
+        if (heap == NULL || !is_of_device(heap) || model->device_count == room->capacity.devices) {
             continue;
         }
         device = &model->devices[model->device_count++];
         device->ordinal = i;
         if (is_locked(capture, i)) {
-            copy_heap(capture, model, heap, device, room);
+            copy_accounts(capture, model, heap, device, room);
+            copy_contexts(capture, model, device);
         } else {
             device->is_partial = true;
             model->is_partial = true;

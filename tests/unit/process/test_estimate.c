@@ -16,6 +16,7 @@ static void begin(size_t device_bytes)
     config.mode = CCA_MODE_COUNT;
     assert_int_equal(cca_estimate_create(&config, &estimate), 0);
     memset(&heap, 0, sizeof(heap));
+    heap.accounts = &heap;
     heap.device.ordinal = 3;
     heap.device_bytes = device_bytes;
     atomic_store(&heap.generation, 1);
