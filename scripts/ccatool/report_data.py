@@ -149,6 +149,9 @@ def device_head(snapshot, device, columns):
                       life.expandable, list(life.pool), life.stack] for life in segments],
         'final_segments': [segment_data(segment) for segment in snapshot.segments
                            if integer(segment, 'device') == device],
+        'exported': [integer(block, 'address') for segment in snapshot.segments
+                     if integer(segment, 'device') == device for block in segment['blocks']
+                     if block.get('exported') is True],
         'marks': marks_of(snapshot, history, place, device),
         'stats': stats_of(snapshot, device), 'counters': snapshot.own_row('counters', device),
     }

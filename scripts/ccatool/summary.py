@@ -17,7 +17,9 @@ class DeviceSummary:
         self.device = device
         self.name = ''
         self.total = self.free_on_device = self.other = self.unmanaged = None
+        self.unmanaged_rows = []        # dicts of api, library, bytes, count, largest first
         self.live = self.pending = self.reserved = 0
+        self.exported = self.exported_blocks = 0    # live, and other processes may use them
         self.live_peak = self.reserved_peak = None
         self.peak_is_from_trace = False
         self.peak_is_lost = False       # the trace no longer holds the moment of the peak
@@ -33,7 +35,7 @@ class DeviceSummary:
         self.driver_allocs = self.driver_frees = None
         self.driver_alloc_us = self.driver_alloc_median_us = self.free_wait_us = None
         self.passed_through = None
-        self.events = 0
+        self.events = self.marks = 0
         self.is_partial = False
         self.lost_entries = None
         self.estimate = {}              # count mode: what caching would have come to
@@ -82,6 +84,11 @@ def summaries(snapshot):
         summary.is_growth_known = is_judged(snapshot.history(device))
         summary.estimate = snapshot.own_row('estimate', device)
         found.append(summary)
+    unmanaged = sorted(record_list(snapshot.own, 'unmanaged'),
+                       key=lambda row: -integer(row, 'bytes'))
+    for summary in found:
+        summary.unmanaged_rows = [row for row in unmanaged if integer(row, 'bytes') > 0
+                                  and integer(row, 'device', -1) == summary.device]
     for row in record_list(snapshot.own, 'devices'):
         for summary in found:
             if summary.device == integer(row, 'device', -1):
@@ -106,6 +113,9 @@ def from_segments(summary, snapshot):
             if state == 'active_allocated':
                 summary.live += size
                 summary.blocks += 1
+                if block.get('exported') is True:
+                    summary.exported += size
+                    summary.exported_blocks += 1
             elif state in events.LIVE_STATES:
                 summary.pending += size
 
@@ -113,7 +123,8 @@ def from_segments(summary, snapshot):
 def from_trace(summary, history):
     """Peaks and hits as far as the ring goes back."""
     kinds = history.kinds
-    summary.events = history.end - kinds.count(events.SNAPSHOT)
+    summary.marks = kinds.count(events.SNAPSHOT)
+    summary.events = history.end - summary.marks
     if not summary.events:
         return
     summary.ooms = kinds.count(events.OOM)

@@ -150,11 +150,13 @@ def device_lines(device, style):
     row('cached', size(device.cached), '', cached_remark(device))
     row('reserved', size(device.reserved), peak_of(device.reserved_peak), reserved_remark(device))
     if device.unmanaged:
-        row('unmanaged', size(device.unmanaged), '',
-            'of this program, by calls that are not cached')
+        row('unmanaged', size(device.unmanaged), '', unmanaged_remark(device))
     if device.other and device.total:
         row('other', size(device.other), '', 'of the %s on the device, not ours' % size(
             device.total))
+    if device.exported:
+        row('exported', size(device.exported), '', 'in %s; other processes may use them' % counted(
+            device.exported_blocks, 'live block'))
     row('growth', *growth_parts(device))
     if device.fragments.free:
         row('fragmented', '%.0f %%' % (100 * device.fragments.score), '',
@@ -174,8 +176,22 @@ def device_lines(device, style):
     else:
         row('trouble', 'none', '', 'no retries, no OOMs')
     lost = ', %s older ones lost' % number(device.lost_entries) if device.lost_entries else ''
-    row('history', number(device.events), '', ('event' if device.events == 1 else 'events') + lost)
+    marks = ', ' + counted(device.marks, 'mark') if device.marks else ''
+    row('history', number(device.events), '',
+        ('event' if device.events == 1 else 'events') + marks + lost)
     return lines
+
+
+def unmanaged_remark(device):
+    """Which call of which library holds most of what is not cached."""
+    text = 'not cached'
+    if device.unmanaged_rows:
+        most = device.unmanaged_rows[0]
+        library = os.path.basename(string(most, 'library'))
+        text += '; %s%s' % ('most by ' if len(device.unmanaged_rows) > 1 else 'by ',
+                            clean(string(most, 'api'))) + (
+            ' (%s)' % clean(library) if library else '')
+    return shortened(text, WIDTH - 43)
 
 
 def live_remark(device):
@@ -352,5 +368,6 @@ def device_data(device):
         'retries': device.retries, 'ooms': device.ooms, 'events': device.events,
         'lost_entries': device.lost_entries, 'partial': device.is_partial,
         'device_total_bytes': device.total, 'device_other_bytes': device.other,
-        'unmanaged_bytes': device.unmanaged, 'estimate': device.estimate or None,
+        'unmanaged_bytes': device.unmanaged, 'exported_bytes': device.exported,
+        'exported_blocks': device.exported_blocks, 'marks': device.marks, 'estimate': device.estimate or None,
     }

@@ -320,6 +320,25 @@ class Page(FolderTest):
         page.move(self.x_of(70), y + 5)
         self.assertIn('annotation: step one', self.tip())
 
+    def test_exported_blocks_and_unmanaged_memory_are_told(self):
+        data = golden_data('crumbs')
+        next(block for block in data['segments'][0]['blocks']
+             if block['state'] == 'active_allocated')['exported'] = True
+        data['cca']['devices'][0].update(unmanaged=64 << 20)
+        data['cca']['unmanaged'] = [{'device': 0, 'api': 'cuMemAllocManaged', 'count': 3,
+                                     'library': '/opt/lib/libum.so', 'bytes': 64 << 20}]
+        page = self.open(data)
+        facts = page.value('document.getElementById("facts").textContent')
+        self.assertIn('unmanaged64.0 MiB', facts)
+        self.assertIn('exported18.0 MiB', facts)
+        self.assertIn('cuMemAllocManaged', page.value(
+            'document.getElementById("unmanaged-table").textContent'))
+        page.key('4')
+        page.key('ArrowDown')
+        self.assertIn('exported to other processes', self.tip())
+        page.key('ArrowDown')
+        self.assertNotIn('exported', self.tip())
+
     def test_two_devices_can_be_chosen(self):
         data = golden_data('normal')
         other = golden_data('crumbs')

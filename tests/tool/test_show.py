@@ -80,6 +80,56 @@ class Show(FolderTest):
         self.assertNotIn('\x1b', out)
         self.assertIn('evil\\x1b[31m\\n\\u202e', out)
 
+    def changed(self, change, *words):
+        data = golden_data('keeping')
+        change(data)
+        status, out, err = run_tool('show', *words, self.write('a.json', json.dumps(data)))
+        self.assertEqual((status, err), (0, ''))
+        return out
+
+    def test_memory_that_is_not_cached_names_its_call_and_library(self):
+        def change(data):
+            data['cca']['devices'][0].update(unmanaged=96 << 20)
+            data['cca']['unmanaged'] = [
+                {'device': 0, 'api': 'cuMemAllocPitch_v2', 'library': '/opt/lib/libfft.so',
+                 'bytes': 32 << 20, 'count': 1},
+                {'device': 0, 'api': 'cuMemAllocManaged', 'library': '/opt/lib/libum.so.2',
+                 'bytes': 64 << 20, 'count': 3}]
+        self.assertRegex(self.changed(change), r'\n  unmanaged +96\.0 MiB +not '
+                         r'cached; most by cuMemAllocManaged \(libum\.so\.2\)\n')
+
+    def test_exported_blocks_and_marks_are_counted(self):
+        def change(data):
+            blocks = [block for segment in data['segments'] for block in segment['blocks']
+                      if block['state'] == 'active_allocated'][:2]
+            for block in blocks:
+                block['exported'] = True
+            trace = data['device_traces'][0]
+            trace += [dict(trace[-1], action='snapshot', addr=0, size=0) for _ in range(3)]
+        out = self.changed(change)
+        self.assertRegex(out, r'\n  exported +1\.00 MiB +in 2 live blocks; other processes may use')
+        self.assertRegex(out, r'\n  history +171 +events, 3 marks\n')
+        device = json.loads(self.changed(change, '--json'))['devices'][0]
+        self.assertEqual((device['exported_bytes'], device['exported_blocks'], device['marks']),
+                         (1 << 20, 2, 3))
+
+    def test_a_trend_is_told_only_of_a_long_history(self):
+        self.assertRegex(self.changed(lambda data: None), r'\n  growth +\+15\.0 MiB')
+
+        def cut(data):
+            data['device_traces'][0] = data['device_traces'][0][-40:]
+        self.assertRegex(self.changed(cut), r'\n  growth +unknown +too few events')
+
+    def test_idle_segments_are_not_called_fragments(self):
+        out = self.changed(lambda data: None)
+        self.assertRegex(out, r'\n  fragmented +0 % +all 20\.0 MiB free can be had in one piece\n')
+
+    def test_nothing_to_say_is_said(self):
+        def change(data):
+            data['cca']['cause'] = 'signal'
+            data['device_traces'] = []
+        self.assertIn('\nhints\n  none: ', self.changed(change))
+
     def test_at_most_three_hints(self):
         data = golden_data('out_of_memory')
         data['cca']['cause'] = 'exit'

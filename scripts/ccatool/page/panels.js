@@ -28,6 +28,13 @@ const overview = {
       add('other', size(one.device_other_bytes), 'of ' + size(one.device_total_bytes)
         + ' on the device, not ours');
     }
+    if (one.unmanaged_bytes) {
+      add('unmanaged', size(one.unmanaged_bytes), 'of this program, by calls that are not cached');
+    }
+    if (one.exported_bytes) {
+      add('exported', size(one.exported_bytes), 'in ' + counted(one.exported_blocks, 'live block')
+        + '; other processes may use them');
+    }
     add('growth', one.growth ? '+' + size(one.growth.high_bytes - one.growth.low_bytes)
       : one.growth_known ? 'none' : 'unknown', one.growth ? 'in ' + duration(one.growth.span_us)
       : one.growth_known ? 'live memory keeps returning to its low' : 'too few events to tell');
@@ -161,7 +168,8 @@ const statistics = {
 const settings = {
   build(section) {
     const rows = R.head.settings;
-    section.append(rows.length ? plainTable(['setting', 'value', 'default'], rows, 'settings-table')
+    section.append(rows.length ? plainTable(['setting', 'value', 'default'], rows, 'settings-table',
+      true)
       : make('p', {class: 'note', text: 'The snapshot holds no settings.'}));
   },
 };
@@ -178,12 +186,13 @@ const hooks = {
       : make('p', {class: 'note', text: 'The snapshot does not tell which calls were seen.'}));
     if (unmanaged.length) {
       section.append(make('h3', {text: 'Memory that passes by the allocator'}), plainTable(
-        ['call', 'library', 'bytes', 'count'], unmanaged.map(row => [row.api, row.library,
-          size(row.bytes), number(row.count)])));
+        ['call', 'library', 'device', 'bytes', 'count'], unmanaged.map(row => [row.api,
+          row.library, number(row.device), size(row.bytes), number(row.count)]), 'unmanaged-table'));
     }
     if (modules.length) {
       section.append(make('details', {}, make('summary', {text: counted(modules.length, 'module')}),
-        plainTable(['module', 'build id'], modules.map(row => [row.path, row.build_id]))));
+        plainTable(['module', 'build id'], modules.map(row => [row.path, row.build_id]), null,
+          true)));
     }
   },
 };

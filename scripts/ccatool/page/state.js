@@ -120,7 +120,10 @@ const state = {
     const birth = blocks.birth[block];
     const age = birth < 0 ? 'older than the history'
       : duration(device.timeAt(R.moment) - device.timeAt(birth)) + ' old';
-    return (device.isPending(block, R.moment) ? 'pending, ' : '') + size(blocks.size[block]) + ' ('
+    const isExported = blocks.death[block] === device.count
+      && device.exported.includes(blocks.address[block]);
+    return (device.isPending(block, R.moment) ? 'pending, ' : '')
+      + (isExported ? 'exported to other processes, ' : '') + size(blocks.size[block]) + ' ('
       + size(blocks.requested[block]) + ' asked for), ' + age + '\nblock '
       + hex(blocks.address[block]) + ' in ' + head + '\n'
       + stackText(blocks.stack[block]).join('\n');

@@ -65,9 +65,12 @@ class SortedTable {
   }
 }
 
-function plainTable(heads, rows, id) {
-  return make('div', {class: 'scroll'}, make('table', {id}, make('thead', {}, make('tr', {},
-    ...heads.map((text, place) => make('th', {text, scope: 'col', class: place ? 'n' : ''})))),
-  make('tbody', {}, ...rows.map(row => make('tr', {}, ...row.map((value, place) =>
-    make('td', {text: String(value), class: place ? 'n' : ''})))))));
+// Columns after the first are numbers, unless all of them are texts.
+function plainTable(heads, rows, id, isText) {
+  const cell = (tag, text, place) => make(tag, {text: String(text),
+    scope: tag === 'th' ? 'col' : null, class: isText ? 'text' : place ? 'n' : ''});
+  const line = (tag, texts) => make('tr', {}, ...texts.map((text, place) =>
+    cell(tag, text, place)));
+  return make('div', {class: 'scroll'}, make('table', {id}, make('thead', {}, line('th', heads)),
+    make('tbody', {}, ...rows.map(row => line('td', row)))));
 }
