@@ -256,6 +256,20 @@ RULE(vmm, memory_without_access_is_not_touched, "cuda.h, cuMemMap", RULE_WRONG)
     CHECK_EQ(cuMemsetD8(p, 1, 16), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
+RULE(vmm, access_is_for_each_device, "cuda.h, cuMemSetAccess", RULE_WRONG, "SIMCUDA_DEVICES=2")
+{
+    CUmemGenericAllocationHandle handle;
+    CUcontext first, second;
+
+    start();
+    OK(cuCtxGetCurrent(&first));
+    CUdeviceptr p = mapped(&handle);
+    OK(cuDevicePrimaryCtxRetain(&second, 1));
+    OK(cuCtxSetCurrent(second));
+    OK(cuCtxEnablePeerAccess(first, 0));
+    CHECK_EQ(cuMemsetD8(p, 1, 16), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
 RULE(vmm, reserved_addresses_hold_nothing, "cuda.h, cuMemAddressReserve", RULE_WRONG)
 {
     start();

@@ -79,11 +79,22 @@ static uint64_t end_of_memory(const struct sim_block *block, uint64_t wanted)
     uint64_t end = block->node.end;
     while (block != NULL && block->kind == SIM_BLOCK_MAPPED && end < wanted) {
         block = sim_block_find(end);
-        bool goes_on = block != NULL && block->kind == SIM_BLOCK_MAPPED && !block->has_no_access;
+        bool goes_on = block != NULL && block->kind == SIM_BLOCK_MAPPED && block->accessors != 0;
         end = goes_on ? block->node.end : end;
         block = goes_on ? block : NULL;
     }
     return end;
+}
+
+/* Memory that is mapped is open to the devices it was opened to, whatever peers a context has. */
+static bool may_use(const struct sim_op *op, const struct sim_block *block)
+{
+    if (block->kind != SIM_BLOCK_MAPPED) {
+        return true;
+    }
+    return op->is_by_processors && !SIM_DEFECT(access_is_for_all_devices) && op->queue != NULL
+               ? (block->accessors & (1u << op->queue->context->device)) != 0
+               : block->accessors != 0;
 }
 
 void sim_op_reach_rows(struct sim_op *op, uint64_t address, size_t size_bytes, size_t pitch_bytes,
@@ -112,7 +123,7 @@ void sim_op_reach_rows(struct sim_op *op, uint64_t address, size_t size_bytes, s
                     block == NULL ? "memory is not live" : "reaches over the end of a block");
         return;
     }
-    if (block->has_no_access) {
+    if (!may_use(op, block)) {
         report_dead(op, address, end, is_write, "memory is mapped without access");
         return;
     }

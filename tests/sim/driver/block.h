@@ -43,13 +43,14 @@ struct sim_block {
     unsigned flags;
     unsigned long long id;
     unsigned references;
+    /* Of mapped memory: the devices that may use it. */
+    unsigned accessors;
     /* Uses in captures that go on. */
     unsigned captured_uses;
     bool is_mapped;
     bool is_dead;
     bool is_freeing;
     bool is_sync_memops;
-    bool has_no_access;
 };
 
 struct sim_block *sim_block_add(uint64_t address, size_t size_bytes, enum sim_block_kind kind);

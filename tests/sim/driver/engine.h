@@ -50,6 +50,8 @@ struct sim_op {
     uint64_t start_ns;
     uint64_t end_ns;
     bool is_host_function;
+    /* The context's own device reads and writes, not a copy engine. */
+    bool is_by_processors;
     bool is_marked;
     bool is_broken;
     /* Only its ranges are wanted; what is wrong with them is not reported. */

@@ -30,6 +30,7 @@ static void run_fill(struct sim_op *op)
 
 void sim_set_reach(const CUDA_MEMSET_NODE_PARAMS *work, struct sim_op *op)
 {
+    op->is_by_processors = true;
     sim_op_reach_rows(op, work->dst, work->width * work->elementSize, work->pitch, work->height,
                       true);
 }

@@ -44,6 +44,7 @@ void sim_kernel_reach(const struct sim_kernel_work *work, struct sim_op *op)
     const struct sim_kernel *kernel = work->kernel;
     const void *const *arguments = (const void *const *)work->arguments;
 
+    op->is_by_processors = true;
     if (arguments == NULL || kernel->parameter_count < 0) {
         return;
     }

@@ -246,7 +246,7 @@ CUresult sim_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
     mapping->block->device = physical->prop.location.id;
     mapping->block->payload = window;
     mapping->block->identity = physical->identity;
-    mapping->block->has_no_access = !SIM_DEFECT(access_needs_no_leave);
+    mapping->block->accessors = SIM_DEFECT(access_needs_no_leave) ? ~0u : 0;
     return CUDA_SUCCESS;
 }
 
@@ -319,7 +319,7 @@ CUresult sim_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc 
                                   ? mapping->access & ~bit
                                   : mapping->access | bit;
         }
-        mapping->block->has_no_access = mapping->access == 0;
+        mapping->block->accessors = SIM_DEFECT(access_needs_no_leave) ? ~0u : mapping->access;
     }
     return CUDA_SUCCESS;
 }
