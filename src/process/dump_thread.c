@@ -15,9 +15,7 @@
 #include "process/last_thread.h"
 #include "process/timers.h"
 
-/* Symbol look-up and writers need little; the rest is room for the thread-local storage of the
- * program's libraries, which the C library takes from the stack. */
-enum { THREAD_STACK_BYTES = 1 << 20, CLAIM_WAIT_MS = 100, ABORT_LOCK_MS = 500 };
+enum { CLAIM_WAIT_MS = 100, ABORT_LOCK_MS = 500 };
 enum { PAUSE_NS = 20000000 }; /* between looks for other threads, once main has ended */
 
 static bool is_stopping(struct cca_process *process)
@@ -166,36 +164,10 @@ static void *run(void *user)
     return NULL;
 }
 
-static int create(struct cca_process *process, size_t stack_bytes)
-{
-    pthread_attr_t attr;
-    pthread_t thread;
-    int rc = pthread_attr_init(&attr);
-
-    if (rc != 0) {
-        return -rc;
-    }
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    if (stack_bytes != 0) {
-        pthread_attr_setstacksize(&attr, stack_bytes);
-    }
-    rc = pthread_create(&thread, &attr, run, process);
-    pthread_attr_destroy(&attr);
-    return -rc;
-}
-
 int cca_dump_thread_start(struct cca_process *process)
 {
-    sigset_t all, before;
-    int rc;
+    int rc = cca_helper_thread_start(run, process);
 
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = create(process, THREAD_STACK_BYTES);
-    if (rc == -EINVAL) {
-        rc = create(process, 0);
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc == 0) {
         atomic_store_explicit(&process->dumps.has_thread, true, memory_order_release);
     }

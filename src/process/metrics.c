@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdio.h> /* rename */
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -53,32 +54,9 @@ static const struct {
     size_t offset; /* in struct cca_stats */
     enum field field;
 } pool_metrics[] = {
-#define ROW(name, type, stat, field, help) \
-    {name, type, help, offsetof(struct cca_stats, stat), field},
-    ROW("cca_allocated_bytes", "gauge", allocated_bytes, FIELD_CURRENT,
-        "Size of the blocks that the program holds.")
-        ROW("cca_allocated_peak_bytes", "gauge", allocated_bytes, FIELD_PEAK,
-            "The most that cca_allocated_bytes has been since the last reset of peaks.")
-            ROW("cca_allocated_bytes_total", "counter", allocated_bytes, FIELD_ALLOCATED,
-                "Size of all blocks ever handed out.")
-                ROW("cca_requested_bytes", "gauge", requested_bytes, FIELD_CURRENT,
-                    "What the program asked for, of the active blocks.")
-                    ROW("cca_active_bytes", "gauge", active_bytes, FIELD_CURRENT,
-                        "Size of the blocks that are held or wait for work on the device.")
-                        ROW("cca_reserved_bytes", "gauge", reserved_bytes, FIELD_CURRENT,
-                            "Size of the memory obtained from the driver.")
-                            ROW("cca_reserved_peak_bytes", "gauge", reserved_bytes, FIELD_PEAK,
-                                "The most that cca_reserved_bytes has been since the last reset of peaks.")
-                                ROW("cca_inactive_split_bytes", "gauge", inactive_split_bytes,
-                                    FIELD_CURRENT,
-                                    "Size of the free blocks that share their segment with others.")
-                                    ROW("cca_allocations", "gauge", allocation, FIELD_CURRENT,
-                                        "Blocks that the program holds.")
-                                        ROW("cca_allocs_total", "counter", allocation,
-                                            FIELD_ALLOCATED, "Blocks ever handed out.")
-                                            ROW("cca_segments", "gauge", segment, FIELD_CURRENT,
-                                                "Segments obtained from the driver.")
-#undef ROW
+#define POOL(name, type, stat, field, help) \
+    {#name, type, help, offsetof(struct cca_stats, stat), FIELD_##field},
+#include "process/metrics.def"
 };
 
 /* A metric of each device: a count, or a time kept in nanoseconds. */
@@ -87,39 +65,13 @@ static const struct {
     size_t offset;    /* of an int64_t in struct figures */
     bool is_duration; /* in nanoseconds, printed in seconds */
 } device_metrics[] = {
-#define STAT(name, stat, help) {name, "counter", help, offsetof(struct figures, stats.stat), false},
-#define COUNT(name, counter, help) \
-    {name, "counter", help, offsetof(struct figures, counters.counter), false},
-#define TIME(name, counter, help) \
-    {name, "counter", help, offsetof(struct figures, counters.counter), true},
-    STAT("cca_ooms_total", num_ooms, "Requests that failed for want of memory.") STAT(
-        "cca_oom_rejections_total", num_oom_rejections,
-        "Requests refused before the driver was asked.")
-        STAT("cca_alloc_retries_total", num_alloc_retries,
-             "Driver allocations tried again after the cache was released.")
-            STAT("cca_sync_all_streams_total", num_sync_all_streams,
-                 "Blocking waits for all outstanding events.")
-                COUNT("cca_requests_total", allocs,
-                      "Requests served, by the cache or passed through.")
-                    COUNT("cca_hits_total", hits, "Requests served without a driver allocation.")
-                        COUNT("cca_passed_total", passed, "Requests passed through to the driver.")
-                            COUNT("cca_driver_allocs_total", driver_allocs,
-                                  "Driver allocations made for the cache.")
-                                COUNT("cca_driver_frees_total", driver_frees,
-                                      "Driver frees made for the cache.")
-                                    TIME("cca_driver_alloc_seconds_total", driver_alloc_ns,
-                                         "Time spent in driver allocations.")
-                                        TIME("cca_driver_free_seconds_total", driver_free_ns,
-                                             "Time spent in driver frees.")
-                                            COUNT("cca_free_waits_total", free_waits,
-                                                  "Frees that waited for the device.")
-                                                TIME("cca_free_wait_seconds_total", free_wait_ns,
-                                                     "Time that frees waited for the device.")
-                                                    COUNT("cca_fences_total", fences,
-                                                          "Fences recorded.")
-#undef STAT
-#undef COUNT
-#undef TIME
+#define STAT(name, field, help) \
+    {#name, "counter", help, offsetof(struct figures, stats.field), false},
+#define COUNT(name, field, help) \
+    {#name, "counter", help, offsetof(struct figures, counters.field), false},
+#define TIME(name, field, help) \
+    {#name, "counter", help, offsetof(struct figures, counters.field), true},
+#include "process/metrics.def"
 };
 
 static void put_head(struct cca_sink *sink, const char *name, const char *type, const char *help)
@@ -275,7 +227,13 @@ static bool expand_path(const struct cca_process *process, char *path, size_t ca
 static int write_file(struct cca_process *process, struct cca_sink *sink, const char *temporary,
                       const char *path)
 {
-    int rc, fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, FILE_MODE);
+    struct stat there;
+    int rc, fd;
+
+    if (lstat(path, &there) == 0 && !S_ISREG(there.st_mode) && !S_ISLNK(there.st_mode)) {
+        return -EEXIST; /* a device, a pipe: not to be replaced */
+    }
+    fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, FILE_MODE);
 
     if (fd < 0) {
         return -errno;

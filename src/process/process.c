@@ -7,8 +7,10 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/format.h"
 #include "base/log.h"
+#include "base/reentry.h"
 #include "cca/cca_version.h"
 #include "observe/unwind.h"
 #include "process/last_thread.h"
@@ -18,7 +20,7 @@
 
 /* Distinct stacks expected at most, and the address space for their frames; pages exist once used.
  */
-enum { STACK_SLOTS = 1 << 18, REASON_BYTES = 160 };
+enum { STACK_SLOTS = 1 << 18, REASON_BYTES = 160, UNWINDER_WAIT_MS = 200 };
 #define STACK_ARENA_BYTES ((size_t)256 << 20)
 
 /* The same for the texts of the program, and how many profiler regions are kept. */
@@ -164,20 +166,40 @@ _Static_assert((int)CCA_UNWINDER_NONE == CCA_UNWIND_NONE &&
                    (int)CCA_UNWINDER_LIBGCC == CCA_UNWIND_LIBGCC,
                "the setting is the method");
 
-/* The name of what takes call stacks, for the banner. */
-static const char *start_unwinder(const struct cca_process *process)
+static void *load_unwinder(void *user)
 {
+    struct cca_process *process = user;
     const char *why = "";
 
+    (void)cca_reentry_enter();
+    if (!cca_unwind_start((enum cca_unwind_method)process->config.unwinder, &why)) {
+        cca_log(CCA_LOG_WARN, "no call stacks: %s", why);
+    }
+    atomic_store_explicit(&process->has_unwinder, true, memory_order_release);
+    cca_reentry_leave();
+    return NULL;
+}
+
+/* The name of what takes call stacks, for the banner. Loading enters the loader, whose lock another
+ * thread can hold while it waits for this one, which only makes its first allocation (a constructor
+ * does so): so another thread loads, and this one waits for a bounded time. */
+static const char *start_unwinder(struct cca_process *process)
+{
     if (process->config.unwinder == CCA_UNWINDER_NONE ||
         process->config.context == CCA_CONTEXT_NONE) {
         return "none";
     }
-    if (!cca_unwind_start((enum cca_unwind_method)process->config.unwinder, &why)) {
-        cca_log(CCA_LOG_WARN, "no call stacks: %s", why);
+    if (cca_helper_thread_start(load_unwinder, process) != 0) {
+        cca_log(CCA_LOG_WARN, "no call stacks: no thread to load the unwinder");
         return "none";
     }
-    return cca_unwind_name();
+    for (int waited = 0; waited < UNWINDER_WAIT_MS; waited++) {
+        if (atomic_load_explicit(&process->has_unwinder, memory_order_acquire)) {
+            return cca_unwind_name();
+        }
+        cca_clock_sleep_us(1000);
+    }
+    return "an unwinder that is still being loaded";
 }
 
 /* Without the thread there is no handler either: the signal then keeps its default action. */

@@ -133,6 +133,7 @@ struct cca_process {
     struct cca_stack_table stacks;
     struct cca_module_log modules; /* that the stacks passed through */
     atomic_bool has_stacks;
+    atomic_bool has_unwinder; /* it was loaded, or cannot be */
     atomic_int context_level; /* enum cca_context: which call stacks are taken */
     struct cca_texts texts;
     atomic_bool has_texts;
@@ -198,7 +199,10 @@ bool cca_signals_are_ours(const struct cca_process *process);
 /* Blocks nothing and waits for nothing. Whether the dump thread will see it. */
 bool cca_dump_thread_ask(struct cca_process *process, unsigned wanted);
 
-/* dump_thread.c: starts the thread, all signals blocked; a negative errno. */
+/* helper_thread.c: a detached thread of ours, all signals blocked; a negative errno. */
+int cca_helper_thread_start(void *(*body)(void *), void *user) CCA_MUST_CHECK;
+
+/* dump_thread.c: starts the thread; a negative errno. */
 int cca_dump_thread_start(struct cca_process *process) CCA_MUST_CHECK;
 
 /* exit.c: the snapshot and the summary, once. */

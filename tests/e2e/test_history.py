@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: MIT
 """The history under hard conditions: a ring that wraps, many processes in one folder, signals that
 others own, stacks by every unwinder, and everything at once."""
+import glob
 import os
 import signal
 import sys
+import tempfile
 import time
 import unittest
 
@@ -99,14 +101,50 @@ class OwnedSignals(Case):
 
 
 class Failures(Case):
+    def test_a_limit_of_the_file_size_leaves_no_file_and_one_line(self):
+        """Also where the signal of that limit keeps its action, which would end the program."""
+        for trap in ('trap "" XFSZ; ', ""):
+            script = 'ulimit -f 8; %sexec "$@"' % trap
+            run = self.run_program("/bin/bash", "-c", script, "bash", harness.program("script"),
+                                   "m:a:1Mi", "loop:2000:1Mi", "exit:4",
+                                   env={"CCA_METRICS_FILE": "m.prom"})
+            self.assertEqual(run.status, 4, run.stderr)
+            self.assertEqual(os.listdir(self.folder), ["m.prom"])
+            os.remove(os.path.join(self.folder, "m.prom"))
+            self.assertEqual(run.stderr.count("no snapshot "), 1, run.stderr)
+
+    def mounted(self, options, *steps, more="", env=None):
+        """A run whose folder is a file system of its own, as `ls` shows it at the end."""
+        script = ('mount -t tmpfs -o %s none "$0" || exit 77; cd "$0"; %s "$@"; status=$?; ls -A; '
+                  'exit $status' % (options, more))
+        run = self.run_program("/usr/bin/unshare", "-rm", "/bin/bash", "-c", script, self.folder,
+                               harness.program("script"), *steps, env=env)
+        if run.status == 77 or "unshare" in run.stderr:
+            self.skipTest("nothing can be mounted here")
+        return run
+
     def test_a_full_disk_leaves_no_file_and_one_line(self):
-        # A limit of the file size stands for a disk that is full.
-        script = 'ulimit -f 8; trap "" XFSZ; exec "$@"'
-        run = self.run_program("/bin/bash", "-c", script, "bash", harness.program("script"),
-                               "m:a:1Mi", "loop:2000:1Mi", "exit:4")
-        self.assertEqual(run.status, 4, run.stderr)
-        self.assertEqual(os.listdir(self.folder), [])
+        run = self.mounted("size=64k", "m:a:1Mi", "loop:2000:1Mi", "exit:4",
+                           env={"TMPDIR": self.folder})
+        self.assertEqual((run.status, run.stdout), (4, ""), run.stderr)
         self.assertEqual(run.stderr.count("no snapshot "), 1, run.stderr)
+        self.assertIn("No space left", run.stderr)
+
+    def test_a_read_only_folder_gives_way_to_tmpdir(self):
+        with tempfile.TemporaryDirectory() as other:
+            run = self.mounted("size=1m", "m:a:1Mi", "exit:4", env={"TMPDIR": other},
+                               more='mount -o remount,ro "$0" || exit 77; cd "$0"; ')
+            self.assertEqual((run.status, run.stdout), (4, ""), run.stderr)
+            self.assertIn("the folder of the snapshot is not writable: it is " + other, run.stderr)
+            self.load(glob.glob(os.path.join(other, "*.pickle"))[0])
+
+    def test_a_missing_folder_gives_way_to_tmpdir(self):
+        with tempfile.TemporaryDirectory() as other:
+            run = self.run_program("script", "m:a:1Mi", "exit:4", env={
+                "TMPDIR": other, "CCA_DUMP_FILE": "nowhere/at/all"})
+            self.assertEqual(run.status, 4, run.stderr)
+            self.assertIn(os.path.join(other, "all.pickle"), run.stderr)
+            self.load(os.path.join(other, "all.pickle"))
 
     def test_killed_at_any_moment(self):
         for delay in range(12):
