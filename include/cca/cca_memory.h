@@ -64,10 +64,11 @@ static inline int cca_empty_cache(void)
  * their value unless the string names them. Memory that is there stays as it was cut.
  *   -EINVAL  an item is wrong or unknown (one line on stderr for each): nothing has changed
  *   -E2BIG   longer than 1023 characters
- *   -ENODEV  no device has been used
+ *   -ENODEV  the library is off, or the process was forked
  *   -EBUSY   called inside the library
  *   -ENOSYS  absent
- * As torch.cuda.memory._set_allocator_settings. */
+ * Before any device has been used the settings are kept for those to come. As
+ * torch.cuda.memory._set_allocator_settings. */
 static inline int cca_set_settings(const char *text)
 {
     CCA_API_1_CALL_(set_settings, -ENOSYS, (text));

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Settings that change while the program runs. */
 #include <errno.h>
-#include <string.h>
 
 #include "alloc/allocator_internal.h"
 #include "alloc/verify.h"
@@ -117,10 +116,9 @@ int cca_allocator_set_conf(struct cca_allocator *allocator, const char *text,
 {
     cca_lock_take(&allocator->lock);
     struct cca_config next = allocator->settings;
-    int rc = cca_conf_apply(&next, text, complain, user);
+    int rc = cca_conf_change(&next, text, complain, user);
     if (rc == 0) {
         bool is_new_fraction = next.memory_fraction != allocator->settings.memory_fraction;
-        memcpy(next.conf, text, strlen(text) + 1); /* it fits, or it would have been refused */
         lock_heaps(allocator);
         allocator->settings = next;
         cca_policy_init(&allocator->policy, &next);

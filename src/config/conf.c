@@ -299,3 +299,15 @@ int cca_conf_apply(struct cca_config *config, const char *text, cca_config_compl
     read_items(&reader, squeezed, false);
     return reader.result;
 }
+
+int cca_conf_change(struct cca_config *config, const char *text, cca_config_complaint_fn complain,
+                    void *user)
+{
+    struct cca_config next = *config;
+    int rc = cca_conf_apply(&next, text, complain, user);
+    if (rc == 0) {
+        memcpy(next.conf, text, strlen(text) + 1); /* it fits, or it would have been refused */
+        *config = next;
+    }
+    return rc;
+}

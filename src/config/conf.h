@@ -15,4 +15,9 @@
 int cca_conf_apply(struct cca_config *config, const char *text, cca_config_complaint_fn complain,
                    void *user) CCA_MUST_CHECK;
 
+/* The same, all or nothing: where an item was wrong nothing has changed. The text becomes the one
+ * that is shown. */
+int cca_conf_change(struct cca_config *config, const char *text, cca_config_complaint_fn complain,
+                    void *user) CCA_MUST_CHECK;
+
 #endif

@@ -35,19 +35,18 @@ static void complain(void *user, const char *name, const char *value, const char
 
 int cca_api_set_settings(const char *text)
 {
-    struct cca_allocator *allocator = cca_process_allocator();
     int saved_errno = errno, rc;
 
     if (text == NULL) {
         return -EINVAL;
     }
-    if (allocator == NULL) {
+    if (!cca_process_is_active()) {
         return -ENODEV;
     }
     if (!cca_reentry_enter()) {
         return -EBUSY;
     }
-    rc = cca_allocator_set_conf(allocator, text, complain, NULL);
+    rc = cca_process_set_conf(text, complain);
     cca_reentry_leave();
     errno = saved_errno;
     return rc;

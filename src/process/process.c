@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/reentry.h"
 #include "cca/cca_version.h"
+#include "config/conf.h"
 #include "observe/unwind.h"
 #include "process/last_thread.h"
 #include "process/selection.h"
@@ -111,6 +112,28 @@ struct cca_allocator *cca_process_allocator(void)
         return NULL;
     }
     return atomic_load_explicit(&the_process.allocator, memory_order_acquire);
+}
+
+/* False: there is an allocator, which has settings of its own. */
+static bool set_conf_to_come(struct cca_process *process, const char *text,
+                             cca_config_complaint_fn complain, int *rc_out)
+{
+    cca_lock_take(&process->lock);
+    bool is_to_come = atomic_load_explicit(&process->allocator, memory_order_relaxed) == NULL;
+    if (is_to_come) {
+        *rc_out = cca_conf_change(&process->config, text, complain, NULL);
+    }
+    cca_lock_drop(&process->lock);
+    return is_to_come;
+}
+
+int cca_process_set_conf(const char *text, cca_config_complaint_fn complain)
+{
+    int rc = 0;
+
+    return set_conf_to_come(&the_process, text, complain, &rc)
+               ? rc
+               : cca_allocator_set_conf(cca_process_allocator(), text, complain, NULL);
 }
 
 /* Before the allocator appears: from then on hooks look for it. */

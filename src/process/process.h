@@ -30,6 +30,10 @@ const struct cca_config *cca_process_config(void);
 /* The allocator; NULL while inactive or when there was no memory for it. */
 struct cca_allocator *cca_process_allocator(void);
 
+/* New settings in PyTorch's grammar (cca_allocator_set_conf), kept for the allocator to come where
+ * there is none yet. Any thread, no lock held. */
+int cca_process_set_conf(const char *text, cca_config_complaint_fn complain) CCA_MUST_CHECK;
+
 /* A context is up and will be served: on the first call in the process the unwinder is loaded, the
  * dump thread started, the signal handler installed, complaints and the banner printed. Cheap
  * afterwards. No lock may be held. `driver_version` and `runtime_version` as CUDA reports them. */

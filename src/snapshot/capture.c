@@ -244,6 +244,8 @@ static void copy_accounts(const struct capture *capture, struct cca_model *model
                           const struct room *room)
 {
     const struct cca_observer *observer = &heap->observer;
+    device->memory_fraction = heap->memory_fraction;
+    device->limit_bytes = heap->limit_bytes == CCA_NO_LIMIT ? 0 : heap->limit_bytes;
     device->total_bytes = heap->device_bytes;
     device->stats = observer->stats;
     device->counters = observer->counters;

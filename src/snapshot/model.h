@@ -58,6 +58,8 @@ struct cca_model_device {
     bool is_partial;                  /* its lock could not be had in time: parts are missing */
     uint64_t total_bytes, free_bytes; /* as the driver says, not adjusted; 0 and 0 = unknown */
     uint64_t pending_bytes;           /* freed, waiting for the device */
+    uint64_t limit_bytes;             /* the most that may be held now; 0: no limit */
+    double memory_fraction;           /* of the device's memory, that the limit comes of */
     uint64_t free_time_ns;            /* when free_bytes was asked for; 0 = never */
     uint64_t peak_time_ns;    /* when allocated_bytes was last at its maximum; 0 = not known */
     uint64_t skipped_entries; /* not kept since the settings say so */

@@ -109,6 +109,8 @@ static void walk_device_counters(const struct cca_model_device *device,
     cca_writer_int(writer, "fences", counters->fences);
     cca_writer_int(writer, "fence_joins", counters->fence_joins);
     cca_writer_uint(writer, "pending_bytes", device->pending_bytes);
+    cca_writer_uint(writer, "limit_bytes", device->limit_bytes);
+    cca_writer_double(writer, "memory_fraction", device->memory_fraction);
     cca_writer_uint(writer, "lost_entries", device->lost_entries);
     cca_writer_uint(writer, "cut_entries", device->cut_entries);
     cca_writer_uint(writer, "skipped_entries", device->skipped_entries);

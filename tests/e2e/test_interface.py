@@ -73,6 +73,8 @@ class Answers(Case):
         self.assertIs(settings["graph_capture_record_stream_reuse"], True)
         self.assertTrue(settings["PYTORCH_CUDA_ALLOC_CONF"].startswith("max_split_size_mb:64,"))
         self.assertEqual(changed["cca"]["settings"]["CCA_MAX_SPLIT_SIZE"], str(64 << 20))
+        device = changed["cca"]["counters"][0]
+        self.assertEqual((device["memory_fraction"], device["limit_bytes"]), (0.5, 8 << 30))
         # What a string resets is reset, what it keeps is kept.
         reset = self.load(os.path.join(self.folder, "reset.pickle"))
         settings = reset["allocator_settings"]
@@ -82,6 +84,8 @@ class Answers(Case):
         self.assertIs(settings["graph_capture_record_stream_reuse"], True)
         self.assertEqual(settings["PYTORCH_CUDA_ALLOC_CONF"], "")
         self.assertEqual(reset["cca"]["settings"]["CCA_MAX_SPLIT_SIZE"], "unlimited")
+        device = reset["cca"]["counters"][0]
+        self.assertEqual((device["memory_fraction"], device["limit_bytes"]), (1, 0))
 
 
 class Graphs(Case):

@@ -226,7 +226,9 @@ static void set(void)
                             "roundup_power2_divisions:4,graph_capture_record_stream_reuse:True") ==
            0);
     EXPECT(cca_set_settings("nonsense:1") == -EINVAL);
+    EXPECT(cca_set_memory_fraction(0, 0.5) == 0);
     EXPECT(cca_dump_snapshot("set") == 0);
+    EXPECT(cca_set_memory_fraction(0, 1) == 0);
     EXPECT(cca_set_settings("") == 0);
     EXPECT(cca_dump_snapshot("reset") == 0);
 }
@@ -238,6 +240,8 @@ static void take_part(int is_cached)
     EXPECT(cca_loaded() && strcmp(cca_version(), CCA_VERSION_STRING) == 0);
     EXPECT(cca_my_malloc(1000, 0, NULL) == NULL); /* no device is in use yet */
     EXPECT(cca_pool_create(0, NULL, &largest) == -ENODEV && largest == 7);
+    EXPECT(cca_set_settings("nonsense:1") == -EINVAL &&
+           cca_set_settings("large_segment_size_mb:20") == 0);
     attach();
     MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     MUST(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));

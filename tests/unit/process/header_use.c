@@ -110,7 +110,7 @@ static int check(int is_present)
     if (cca_empty_cache() != error || cca_dump_snapshot(NULL) != error) {
         return 7;
     }
-    if (cca_set_settings("") != error || cca_set_memory_fraction(0, 0.5) != error) {
+    if (cca_set_settings("") != done || cca_set_memory_fraction(0, 0.5) != error) {
         return 30;
     }
     if (cca_get_memory_fraction(0) != 1 || cca_record_stream(&mine, NULL) != error) {

@@ -95,18 +95,23 @@ void fail_device_allocations(void)
     atomic_store(&allocations_fail, true);
 }
 
-struct cca_heap *load_with_context(void)
+struct cca_heap *bring_context_up(void)
 {
     struct cca_device device = {.ops = &plain_ops, .ordinal = 0, .has_context_events = true};
     struct cca_heap *heap;
 
-    cca_process_load();
-    CHECK(cca_process_is_active());
     cca_process_context_is_up(13000, 13000);
     CHECK(cca_process_allocator() != NULL);
     heap = cca_allocator_attach(cca_process_allocator(), &device, 0x1000);
     CHECK(heap != NULL);
     return heap;
+}
+
+struct cca_heap *load_with_context(void)
+{
+    cca_process_load();
+    CHECK(cca_process_is_active());
+    return bring_context_up();
 }
 
 uint64_t hook_alloc(struct cca_heap *heap, size_t bytes)

@@ -29,6 +29,8 @@ _Noreturn void scenario_failed(const char *file, int line, const char *cond);
 
 /* Loads, brings a context of a plain device up, and returns its heap. */
 struct cca_heap *load_with_context(void);
+/* The second part of it. */
+struct cca_heap *bring_context_up(void);
 
 /* Serves one request as a hook does; the address, or 0. */
 uint64_t hook_alloc(struct cca_heap *heap, size_t bytes);

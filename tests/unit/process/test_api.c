@@ -400,6 +400,36 @@ static void set_at_run_time(void)
     CHECK(cca_my_malloc((ptrdiff_t)3 << 30, 0, first_stream) != NULL);
 }
 
+/* Kept for the heaps to come; what was wrong changes nothing. */
+static void set_before_the_first_context(void)
+{
+    uint64_t addr;
+
+    cca_process_set_place(plain_place);
+    cca_process_load();
+    CHECK(cca_set_settings("roundup_power2_divisions:4,per_process_memory_fraction:0.25") == 0);
+    CHECK(cca_set_settings("no_such_key:1,roundup_power2_divisions:2") == -EINVAL);
+    bring_context_up();
+    addr = hook_alloc(cca_allocator_heap_of_device(cca_process_allocator(), 0), (5 << 20) + 1);
+    CHECK(addr != 0 && cca_memory_allocated(0) == 6 << 20);
+    CHECK(cca_get_memory_fraction(0) == 0.25);
+    CHECK(cca_my_malloc((ptrdiff_t)5 << 30, 0, first_stream) == NULL);
+    CHECK(cca_set_settings("") == 0);
+    CHECK(hook_alloc(cca_allocator_heap_of_device(cca_process_allocator(), 0), (5 << 20) + 1) != 0);
+    CHECK(cca_memory_allocated(0) == (11 << 20) + 512);
+}
+
+static void settings_may_be_given_before_the_first_context(void **state)
+{
+    static const char *const variables[] = {
+        "CCA_DUMP_ON=", "CCA_CONF=roundup_power2_divisions:8,expandable_segments:False", NULL};
+
+    (void)state;
+    struct outcome outcome = run_scenario(set_before_the_first_context, variables);
+    assert_int_equal(outcome.status, 0);
+    assert_int_equal(count_occurrences(outcome.messages, "no_such_key:1"), 1);
+}
+
 static void settings_may_change_at_run_time(void **state)
 {
     static const char *const variables[] = {"CCA_DUMP_ON=", NULL};
@@ -487,6 +517,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(pools_take_what_is_routed_to_them),
     cmocka_unit_test(a_snapshot_of_a_pool_holds_that_pool),
     cmocka_unit_test(those_who_attach_are_told),
+    cmocka_unit_test(settings_may_be_given_before_the_first_context),
     cmocka_unit_test(settings_may_change_at_run_time),
     cmocka_unit_test(every_statistic_has_a_name),
     cmocka_unit_test(the_table_states_its_size),
