@@ -7,7 +7,7 @@ import subprocess
 import sys
 import unittest
 
-from support import ROOT, SCRIPTS, FolderTest, clean_environment
+from support import GOLDEN, ROOT, SCRIPTS, FolderTest, clean_environment
 
 from ccatool import variables
 from ccatool.main import VERBS
@@ -86,6 +86,13 @@ class Readme(unittest.TestCase):
             text = stream.read()
         for name in VERBS:
             self.assertRegex(text, '`(cca )?%s\\b' % name)
+
+    def test_its_screens_are_what_show_says(self):
+        with open(os.path.join(ROOT, 'README.md')) as stream:
+            text = stream.read()
+        for name in ('keeping', 'crumbs', 'growing'):
+            with open(os.path.join(GOLDEN, name + '.txt')) as stream:
+                self.assertIn('\n```\n%s```\n' % stream.read(), text, name)
 
     def test_defaults_of_its_table_are_those_of_the_rows(self):
         with open(os.path.join(ROOT, 'README.md')) as stream:
