@@ -5,13 +5,14 @@ from array import array
 
 from . import history as events
 from . import stacks, variables
+from .device_text import device_data
 from .hints import hints
 from .records import integer, record_list, string
 from .summary import summaries
 from .text import clean
 from .uses import uses_by_stack
 from .verb_segments import segment_data
-from .verb_show import device_data, head_rows
+from .verb_show import head_rows
 from .verb_stats import stats_of
 
 MOST_EVENTS = 200000       # more of one device are thinned

@@ -2,8 +2,10 @@
 """What each call stack held at the peak, holds now, and allocated in all."""
 from .records import integer
 from .stacks import program_frames, short
+from .text import clean
 
-MOMENTS = ('now', 'peak', 'churn')
+TITLES = {'now': 'live now', 'peak': 'live at the peak', 'churn': 'allocated within the history'}
+MOMENTS = tuple(TITLES)
 
 
 class Use:
@@ -83,3 +85,12 @@ def folded(frames):
     parts = [short(frame).replace(';', ':').replace('\n', ' ')
              for frame in reversed(program_frames(frames))]
     return ';'.join(part for part in parts)
+
+
+def collapsed(uses, moment):
+    """Collapsed-stack lines, equal ones added up, sorted."""
+    sums = {}
+    for use in uses:
+        line = folded(use.frames)
+        sums[line] = sums.get(line, 0) + use.bytes_at(moment)
+    return ''.join('%s %d\n' % (clean(line), sums[line]) for line in sorted(sums))

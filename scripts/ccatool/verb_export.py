@@ -9,8 +9,7 @@ from .failure import FINE, Failure
 from .pickle_writer import dumps
 from .prometheus import metrics
 from .text import progress
-from .uses import MOMENTS, uses_by_stack
-from .verb_memory import collapsed
+from .uses import MOMENTS, collapsed, uses_by_stack
 
 HELP = 'the snapshot as chrome-trace, json, pickle, prometheus or collapsed stacks'
 USAGE = '--to FORM [--at now|peak|churn] [-o OUT [--json]] FILE'

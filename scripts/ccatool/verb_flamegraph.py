@@ -6,8 +6,7 @@ from . import options
 from .failure import FINE
 from .flame_svg import svg
 from .text import size
-from .uses import MOMENTS, frames_data, uses_by_stack
-from .verb_memory import TITLES, collapsed
+from .uses import MOMENTS, TITLES, collapsed, frames_data, uses_by_stack
 
 HELP = 'bytes by call stack as a picture (SVG), or as collapsed stacks'
 USAGE = '[--at now|peak|churn] [-d N] [--collapsed | --json] [-o X.svg] FILE'

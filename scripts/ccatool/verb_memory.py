@@ -6,7 +6,7 @@ import sys
 from . import options, stacks
 from .failure import FINE
 from .text import Style, clean, counted, number, percent, size
-from .uses import MOMENTS, folded, frames_data, uses_by_stack
+from .uses import MOMENTS, TITLES, collapsed, frames_data, uses_by_stack
 
 HELP = 'bytes by call stack: now, at the peak, or allocated in all'
 USAGE = '[--at now|peak|churn] [-d N] [-n N] [--collapsed] [--json] FILE'
@@ -15,7 +15,6 @@ memory, or allocated within the history (churn). --collapsed prints one line per
 first, as flame graph scripts read it.'''
 TAKES_COMMAND = False
 VALUE_OPTIONS = ()
-TITLES = {'now': 'live now', 'peak': 'live at the peak', 'churn': 'allocated within the history'}
 
 
 def add_arguments(parser):
@@ -39,15 +38,6 @@ def main(args):
     else:
         print_uses(snapshot, devices, uses, args)
     return FINE
-
-
-def collapsed(uses, moment):
-    """Collapsed-stack lines, equal ones added up, sorted."""
-    sums = {}
-    for use in uses:
-        line = folded(use.frames)
-        sums[line] = sums.get(line, 0) + use.bytes_at(moment)
-    return ''.join('%s %d\n' % (clean(line), sums[line]) for line in sorted(sums))
 
 
 def use_data(use):

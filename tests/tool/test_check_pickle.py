@@ -8,7 +8,7 @@ import subprocess
 import sys
 import unittest
 
-from support import GOLDEN, SCRIPTS, FolderTest, golden_data, golden_pickle, with_tuples
+from support import GOLDEN, SCRIPTS, FolderTest, golden_data, golden_pickle
 
 import check_pickle
 
