@@ -82,12 +82,6 @@ void cca_allocator_detach(struct cca_allocator *allocator, int ordinal);
  * heap. */
 void cca_allocator_detach_own(struct cca_allocator *allocator, uint64_t context);
 
-/* Device `accessor` may use the memory of device `owner` from now on, or no longer: its context has
- * (had) peer access enabled. Memory from the driver's own allocations follows by itself; what is
- * mapped follows here. */
-void cca_allocator_peer_access(struct cca_allocator *allocator, int owner, int accessor,
-                               bool is_allowed);
-
 /* Serves a request of at least 1 byte.
  *   CCA_OK           memory is at *addr_out
  *   CCA_NO_MEMORY    every step failed; the program's call must fail as out of memory
@@ -176,7 +170,8 @@ int cca_allocator_pool_end(struct cca_allocator *allocator, struct cca_heap *hea
                            struct cca_pool_id id) CCA_MUST_CHECK;
 
 /* Two devices have access to each other's memory, in one direction at least: from now on a free
- * that waits for one waits for both, as natively. Never taken back. */
+ * that waits for one waits for both, as natively, and both may use mapped memory, to which the
+ * driver opens none by itself. Never taken back. */
 void cca_allocator_note_peers(struct cca_allocator *allocator, int ordinal, int other);
 
 /* The stream is about to be destroyed: what is keyed to it becomes READY once its work is over. */

@@ -25,9 +25,9 @@ struct cca_allocator {
     struct cca_policy dedicated;                   /* of private pools that are marked so */
     struct cca_lock lock;                          /* attach and detach */
     struct cca_heap *_Atomic heaps[CCA_HEAPS_MAX]; /* by slot; never freed, may be down */
-    _Atomic uint64_t peers[CCA_DEVICES_MAX]; /* [i]: ordinals that ever had peer access with i */
-    _Atomic uint64_t up_mask;                /* slots whose context is up */
-    struct cca_ptrmap blocks;                /* live blocks, the passed ones too */
+    _Atomic uint64_t peers[CCA_DEVICES_MAX];       /* [i]: ordinals that ever had access with i */
+    _Atomic uint64_t up_mask;                      /* slots whose context is up */
+    struct cca_ptrmap blocks;                      /* live blocks, the passed ones too */
     struct cca_segment_map segments;
     struct cca_gate gate;
     struct cca_callbacks callbacks;

@@ -93,7 +93,6 @@ static void close_down(struct cca_allocator *allocator, struct cca_heap *heap)
 static void take_down(struct cca_allocator *allocator, struct cca_heap *heap)
 {
     close_down(allocator, heap);
-    heap->peers = 0;
     cca_heap_drop(heap, cca_clock_ns());
 }
 
@@ -272,11 +271,6 @@ void cca_allocator_detach(struct cca_allocator *allocator, int ordinal)
     if (heap != NULL) {
         forget(allocator, heap);
     }
-    CCA_EACH_HEAP (other, allocator) {
-        cca_lock_take(&other->lock);
-        other->peers &= ~(1ull << ordinal);
-        cca_lock_drop(&other->lock);
-    }
     cca_lock_drop(&allocator->lock);
     if (heap != NULL) {
         wait_for_device_calls(heap);
@@ -294,20 +288,6 @@ void cca_allocator_detach_own(struct cca_allocator *allocator, uint64_t context)
     cca_lock_drop(&allocator->lock);
     if (heap != NULL) {
         wait_for_device_calls(heap);
-    }
-}
-
-void cca_allocator_peer_access(struct cca_allocator *allocator, int owner, int accessor,
-                               bool is_allowed)
-{
-    struct cca_heap *heap = owner < 0 || owner >= CCA_DEVICES_MAX || accessor < 0 ||
-                                    accessor >= CCA_DEVICES_MAX
-                                ? NULL
-                                : atomic_load(&allocator->heaps[owner]);
-    if (heap != NULL) {
-        cca_lock_take(&heap->lock);
-        cca_expandable_set_peer(heap, accessor, is_allowed);
-        cca_lock_drop(&heap->lock);
     }
 }
 

@@ -302,20 +302,21 @@ static void report_map(struct cca_heap *heap, const struct cca_block *block,
     cca_heap_report(heap, &event);
 }
 
-/* One MOVING block gets memory. Where peers came meanwhile that it was not mapped for, it is tried
- * again with them. */
+/* One MOVING block gets memory, and is opened to peers that came meanwhile. */
 static struct cca_status map_block(struct cca_heap *heap, struct cca_block *block,
                                    const struct cca_request *request)
 {
-    uint64_t generation = heap->generation, began_ns = cca_clock_ns(), peers = heap->peers;
+    uint64_t generation = heap->generation, began_ns = cca_clock_ns(),
+             peers = cca_expandable_peers(heap);
     size_t bytes = block->bytes, page = block->segment->page_bytes;
     bool is_contended = heap->in_flight++ != 0;
     unsigned growths = ++heap->growths;
     struct cca_status status = call_map(heap, block->addr, page, bytes / page, peers);
-    while (status.kind == CCA_OK && heap->generation == generation && heap->peers != peers) {
-        uint64_t changed = heap->peers ^ peers;
-        peers = heap->peers;
-        cca_expandable_set_access(heap, block->addr, page, bytes / page, changed, peers);
+    while (status.kind == CCA_OK && heap->generation == generation &&
+           cca_expandable_peers(heap) != peers) {
+        uint64_t more = cca_expandable_peers(heap) & ~peers;
+        peers |= more;
+        cca_expandable_allow(heap, block->addr, page, bytes / page, more);
     }
     heap->in_flight--;
     if (heap->generation == generation && status.kind == CCA_OK) {

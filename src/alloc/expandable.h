@@ -36,9 +36,9 @@ bool cca_expandable_detach(struct cca_heap *heap, struct cca_block *block, size_
  * given back. */
 size_t cca_expandable_unmap(struct cca_heap *heap, struct cca_list *detached);
 
-/* Another device may use this one's memory from now on, or no longer: what is mapped already, too.
- * Drops the lock. */
-void cca_expandable_set_peer(struct cca_heap *heap, int accessor, bool is_allowed);
+/* The device has come to the peers of the heap's: it may use what is mapped already. Drops the
+ * lock. */
+void cca_expandable_open_to(struct cca_heap *heap, int accessor);
 
 /* Called for a block of a segment whose memory is gone: whether its record is free now. */
 bool cca_expandable_drop_block(struct cca_heap *heap, struct cca_block *block);

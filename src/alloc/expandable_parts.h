@@ -17,8 +17,11 @@ void cca_expandable_put_unmapped(struct cca_heap *heap, struct cca_block *block)
 /* A segment without any memory goes; drops the lock to give the addresses back. */
 void cca_expandable_remove_if_empty(struct cca_heap *heap, struct cca_segment *segment);
 
-/* Lets the devices of `changed` use the pages, or no longer, as `peers` says. Drops the lock. */
-void cca_expandable_set_access(struct cca_heap *heap, uint64_t addr, size_t page, size_t pages,
-                               uint64_t changed, uint64_t peers);
+/* The devices that may use the heap's memory besides its own. */
+uint64_t cca_expandable_peers(const struct cca_heap *heap);
+
+/* Lets the devices of the mask use mapped pages. Drops the lock. */
+void cca_expandable_allow(struct cca_heap *heap, uint64_t addr, size_t page, size_t pages,
+                          uint64_t peers);
 
 #endif

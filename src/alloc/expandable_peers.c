@@ -6,15 +6,19 @@
 #include "alloc/device_call.h"
 #include "alloc/expandable_parts.h"
 
-void cca_expandable_set_access(struct cca_heap *heap, uint64_t addr, size_t page, size_t pages,
-                               uint64_t changed, uint64_t peers)
+uint64_t cca_expandable_peers(const struct cca_heap *heap)
+{
+    return atomic_load(&heap->allocator->peers[heap->device.ordinal]);
+}
+
+void cca_expandable_allow(struct cca_heap *heap, uint64_t addr, size_t page, size_t pages,
+                          uint64_t peers)
 {
     int depth = cca_heap_step_out(heap);
     if (cca_device_call_begin(heap)) {
-        for (uint64_t todo = changed; todo != 0; todo &= todo - 1) {
-            int accessor = __builtin_ctzll(todo);
-            (void)heap->device.ops->allow_access(heap->device.self, addr, page, pages, accessor,
-                                                 (peers >> accessor & 1) != 0);
+        for (uint64_t todo = peers; todo != 0; todo &= todo - 1) {
+            (void)heap->device.ops->allow_access(heap->device.self, addr, page, pages,
+                                                 __builtin_ctzll(todo));
         }
         cca_device_call_end(heap);
     }
@@ -39,10 +43,9 @@ static struct cca_block *mapped_above(struct cca_heap *heap, uint64_t addr)
     return lowest;
 }
 
-void cca_expandable_set_peer(struct cca_heap *heap, int accessor, bool is_allowed)
+void cca_expandable_open_to(struct cca_heap *heap, int accessor)
 {
-    uint64_t bit = 1ull << accessor, generation = heap->generation, addr = 0;
-    heap->peers = is_allowed ? heap->peers | bit : heap->peers & ~bit;
+    uint64_t generation = heap->generation, addr = 0;
     while (heap->generation == generation) {
         struct cca_block *block = mapped_above(heap, addr);
         if (block == NULL) {
@@ -55,7 +58,7 @@ void cca_expandable_set_peer(struct cca_heap *heap, int accessor, bool is_allowe
         size_t begin = addr > block->addr ? (size_t)(addr - segment->addr)
                                           : (size_t)(block->addr - segment->addr) / page * page;
         addr = segment->addr + cca_round_up(end, page);
-        cca_expandable_set_access(heap, segment->addr + begin, page,
-                                  (cca_round_up(end, page) - begin) / page, bit, heap->peers);
+        cca_expandable_allow(heap, segment->addr + begin, page,
+                             (cca_round_up(end, page) - begin) / page, 1ull << accessor);
     }
 }

@@ -57,7 +57,6 @@ struct cca_heap {
     bool expands;                /* new memory is mapped, where it can be */
     unsigned expandables;        /* how many such segments there are */
     struct cca_tree unmapped;    /* blocks without memory, by what may grow there and address */
-    uint64_t peers;              /* devices that may use what is mapped */
     struct cca_list segments;    /* all, in the order they were obtained */
     size_t reserved_bytes;       /* the cache's driver memory, and what is being asked for */
     size_t in_flight_bytes;      /* of these, driver allocations under way */

@@ -9,6 +9,7 @@
 #include "alloc/capture.h"
 #include "alloc/collect.h"
 #include "alloc/device_call.h"
+#include "alloc/expandable.h"
 #include "alloc/fence.h"
 #include "alloc/release.h"
 #include "alloc/siblings.h"
@@ -225,11 +226,26 @@ struct cca_address_info cca_allocator_look_up(struct cca_allocator *allocator, u
     return info;
 }
 
+static void note_peer(struct cca_allocator *allocator, int ordinal, int other)
+{
+    uint64_t bit = 1ull << other;
+    if ((atomic_fetch_or(&allocator->peers[ordinal], bit) & bit) != 0) {
+        return;
+    }
+    CCA_EACH_HEAP (heap, allocator) {
+        cca_lock_take(&heap->lock);
+        if (heap->state == CCA_HEAP_UP && heap->device.ordinal == ordinal) {
+            cca_expandable_open_to(heap, other);
+        }
+        cca_lock_drop(&heap->lock);
+    }
+}
+
 void cca_allocator_note_peers(struct cca_allocator *allocator, int ordinal, int other)
 {
     if (ordinal >= 0 && ordinal < CCA_DEVICES_MAX && other >= 0 && other < CCA_DEVICES_MAX) {
-        atomic_fetch_or(&allocator->peers[ordinal], 1ull << other);
-        atomic_fetch_or(&allocator->peers[other], 1ull << ordinal);
+        note_peer(allocator, ordinal, other);
+        note_peer(allocator, other, ordinal);
     }
 }
 

@@ -161,15 +161,14 @@ struct cca_status cca_cuda_unmap(void *self_, uint64_t addr, size_t page_bytes, 
 }
 
 struct cca_status cca_cuda_allow_access(void *self_, uint64_t addr, size_t page_bytes, size_t pages,
-                                        int accessor, bool is_allowed)
+                                        int accessor)
 {
     const struct cca_cuda_context *self = self_;
     struct cca_cuda_scope scope;
     CUresult result = cca_cuda_scope_enter_context(&scope, self, CCA_NEED_THIS, CCA_MODE_RELAXED);
     if (result == CUDA_SUCCESS) {
         CUmemAccessDesc access = {.location = location_of(accessor),
-                                  .flags = is_allowed ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-                                                      : CU_MEM_ACCESS_FLAGS_PROT_NONE};
+                                  .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
         for (size_t i = 0; i < pages; i++) {
             CUresult one = self->table->mem_set_access(addr + i * page_bytes, page_bytes, &access,
                                                        1);

@@ -16,6 +16,6 @@ struct cca_status cca_cuda_map(void *self, uint64_t addr, size_t page_bytes, siz
                                uint64_t peers);
 struct cca_status cca_cuda_unmap(void *self, uint64_t addr, size_t page_bytes, size_t pages);
 struct cca_status cca_cuda_allow_access(void *self, uint64_t addr, size_t page_bytes, size_t pages,
-                                        int accessor, bool is_allowed);
+                                        int accessor);
 
 #endif

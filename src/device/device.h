@@ -93,9 +93,9 @@ struct cca_device_ops {
                              uint64_t peers);
     /* Takes it away from pages that were mapped with this size. Every use must be over. */
     struct cca_status (*unmap)(void *self, uint64_t addr, size_t page_bytes, size_t pages);
-    /* Lets another device use those of the pages that are mapped, or no longer. */
+    /* Lets another device use those of the pages that are mapped. */
     struct cca_status (*allow_access)(void *self, uint64_t addr, size_t page_bytes, size_t pages,
-                                      int accessor, bool is_allowed);
+                                      int accessor);
 };
 
 /* One context of one device. */

@@ -42,6 +42,9 @@ class Programs(Case):
                                            "CCA_EXPANDABLE_SEGMENTS": "0", "CCA_DUMP_ON": "none"})
         self.assertNotIn("cuMemMap", calls)
 
+    def test_peers_use_what_is_mapped_before_and_after_they_are_enabled(self):
+        self.compare("peer_mapped", modes=MODES, env={**QUIET, "SIMCUDA_DEVICES": "2"})
+
     def test_where_nothing_can_be_mapped_ordinary_segments_serve_and_one_line_says_so(self):
         for missing in ("cuMemMap", "cuMemGetAllocationGranularity"):
             run, calls = self.calls("grow", env={**QUIET, "SIMCUDA_WITHOUT": missing})

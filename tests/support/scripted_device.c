@@ -379,7 +379,7 @@ static struct cca_status unmap(void *self, uint64_t addr, size_t page_bytes, siz
 }
 
 static struct cca_status allow_access(void *self, uint64_t addr, size_t page_bytes, size_t pages,
-                                      int accessor, bool is_allowed)
+                                      int accessor)
 {
     struct scripted_device *script = self;
     uint64_t bit = 1ull << accessor;
@@ -387,8 +387,7 @@ static struct cca_status allow_access(void *self, uint64_t addr, size_t page_byt
     for (size_t i = 0; i < pages; i++) {
         int page = page_in(script, addr + i * page_bytes, addr + (i + 1) * page_bytes);
         if (page >= 0) {
-            uint64_t devices = script->pages[page].devices;
-            script->pages[page].devices = is_allowed ? devices | bit : devices & ~bit;
+            script->pages[page].devices |= bit;
         }
     }
     pthread_mutex_unlock(&script->mutex);

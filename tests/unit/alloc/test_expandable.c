@@ -344,16 +344,15 @@ static void peers_can_use_what_is_mapped_and_what_will_be(void **state)
     fixture_open_with(&fix, 1, set_expandable);
     uint64_t a = fix_malloc(&fix, MIB(30));
     assert_int_equal(devices_of(&fix, a), 0);
-    cca_allocator_peer_access(fix.allocator, 0, 1, true);
-    cca_allocator_peer_access(fix.allocator, 0, 5, true);
+    cca_allocator_note_peers(fix.allocator, 0, 1);
+    cca_allocator_note_peers(fix.allocator, 5, 0);
     assert_int_equal(devices_of(&fix, a), 1 << 1 | 1 << 5);
     assert_int_equal(devices_of(&fix, a + MIB(20)), 1 << 1 | 1 << 5);
     fix_malloc(&fix, MIB(30));
     assert_int_equal(devices_of(&fix, a + MIB(40)), 1 << 1 | 1 << 5);
-    cca_allocator_peer_access(fix.allocator, 0, 1, false);
-    assert_int_equal(devices_of(&fix, a), 1 << 5);
-    cca_allocator_peer_access(fix.allocator, 0, 64, true);
-    cca_allocator_peer_access(fix.allocator, 7, 1, true);
+    cca_allocator_note_peers(fix.allocator, 0, 64);
+    cca_allocator_note_peers(fix.allocator, 7, 1);
+    assert_int_equal(devices_of(&fix, a), 1 << 1 | 1 << 5);
     assert_driver_agrees(&fix);
     fixture_close(&fix);
 }

@@ -99,9 +99,7 @@ static void disturb(uint64_t *state, uint32_t thread)
         rc = rc != 0 ? rc : cca_allocator_pool_end(allocator, heap, id);
         rc = rc != 0 ? rc : cca_allocator_pool_release(allocator, heap, id);
         break;
-    case 7:
-        cca_allocator_peer_access(allocator, device, 1 - device, random_next(state) % 2 == 0);
-        break;
+    case 7: cca_allocator_note_peers(allocator, device, 1 - device); break;
     case 6: (void)cca_allocator_look_up(allocator, SCRIPTED_BASE + random_next(state)); break;
     default: scripted_finish(all.fix.scripts[device]); break;
     }

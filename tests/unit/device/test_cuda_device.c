@@ -95,7 +95,7 @@ static struct cca_status do_unmap(void)
 
 static struct cca_status do_allow(void)
 {
-    return device.ops->allow_access(device.self, FAKE_PAGE, FAKE_PAGE, 1, 7, true);
+    return device.ops->allow_access(device.self, FAKE_PAGE, FAKE_PAGE, 1, 7);
 }
 
 static struct cca_status do_identify(void)
@@ -319,8 +319,8 @@ static void pages_are_mapped_for_the_owner_and_its_peers(void **state)
     assert_int_equal(fake.devices_allowed, 1 << 1 | 1 << 3 | 1 << 6);
     assert_int_equal(fake.mode_then, CU_STREAM_CAPTURE_MODE_RELAXED);
     assert_ptr_equal(fake.current_then, FAKE_CTX(1));
-    assert_int_equal(device.ops->allow_access(device.self, 0, FAKE_PAGE, 5, 6, false).kind, CCA_OK);
-    assert_int_equal(fake.devices_allowed, 1 << 1 | 1 << 3);
+    assert_int_equal(device.ops->allow_access(device.self, 0, FAKE_PAGE, 5, 7).kind, CCA_OK);
+    assert_int_equal(fake.devices_allowed, 1 << 1 | 1 << 3 | 1 << 6 | 1 << 7);
     assert_int_equal(device.ops->unmap(device.self, 0, FAKE_PAGE, 5).kind, CCA_OK);
     assert_int_equal(fake.pages, 0);
     assert_thread_is_as_before(NULL);
