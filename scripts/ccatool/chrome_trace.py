@@ -39,7 +39,7 @@ def meta(name, pid, tid, text):
 
 
 def counters(history, pid, device):
-    """Memory after each event; of several at one microsecond the last, and the highest live."""
+    """Memory after each event; of several at one microsecond after the last."""
     rows, last = [], None
     for index in range(history.end):
         time = history.times[index]

@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What `cca show` says of real programs, and that its advice helps when it is followed."""
+import json
+import subprocess
+
+import harness
+from harness import Case
+
+MIB = 1 << 20
+
+
+class Advice(Case):
+    def tool(self, *words):
+        done = subprocess.run([harness.TOOL, *words], capture_output=True, text=True,
+                              cwd=self.folder)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout
+
+    def shown(self, kind, **env):
+        """What show says of a run of `cases`: its only device, and its hints by finding."""
+        name = "shot-%d" % len(self.files("shot-*"))
+        run = self.run_program("cases", kind, env={"CCA_DUMP_FILE": name, **env})
+        self.assertEqual(run.status, 0, run.stderr)
+        data = json.loads(self.tool("show", "--json", name + ".pickle"))
+        device, = data["devices"]
+        return device, {hint["finding"]: hint for hint in data["hints"]}
+
+    def follow(self, kind, finding):
+        """The finding is there, and gone when its advice is followed; returns both devices."""
+        before, hints = self.shown(kind)
+        self.assertIn(finding, hints)
+        option, _, value = hints[finding]["set"].partition("=")
+        after, hints = self.shown(kind, **{option: value})
+        self.assertNotIn(finding, hints)
+        return before, after
+
+    def test_crumbs_are_cured_by_whole_blocks(self):
+        before, after = self.follow("crumbs", "fragmented")
+        self.assertAlmostEqual(before["fragmentation"], 1 - 396 / 1110, 2)
+        self.assertEqual(before["fragmentation_cause"], "crumbs")
+        self.assertEqual(after["fragmentation_cause"], "none")
+
+    def test_ever_larger_requests_are_cured_by_segments_that_grow(self):
+        """481, 538 and 600 MiB in turn: all three are kept, 2.7 times what was ever live."""
+        before, after = self.follow("growing", "segments too small for what came later")
+        self.assertEqual(before["live_peak_bytes"], 600 * MIB)
+        self.assertAlmostEqual(before["reserved_to_live_peak"], 2.7, 1)
+        self.assertEqual(after["reserved_to_live_peak"], 1)
+        self.assertIn("2.7 times live at the peak", self.tool("show", "shot-0.pickle"))
+
+    def test_what_is_kept_is_named_and_no_setting_is(self):
+        device, hints = self.shown("keeping")
+        self.assertIsNone(hints["growing"]["set"])
+        self.assertIn("keep_result", hints["growing"]["evidence"])
+        self.assertIn("not freed at exit", hints)
+        self.assertEqual(device["growth"]["frames"][-1]["name"].split("+")[0], "_start")
+
+    def test_a_healthy_program_has_no_hints(self):
+        device, hints = self.shown("training")
+        self.assertEqual(hints, {})
+        self.assertTrue(device["growth_known"])
+        self.assertIsNone(device["growth"])
+        self.assertEqual(device["fragmentation_cause"], "none")
+
+
+if __name__ == "__main__":
+    harness.main()
