@@ -3,6 +3,7 @@
 """What `cca show` says of real programs, and that its advice helps when it is followed."""
 import json
 import subprocess
+import time
 
 import harness
 from harness import Case
@@ -48,6 +49,27 @@ class Advice(Case):
         self.assertAlmostEqual(before["reserved_to_live_peak"], 2.7, 1)
         self.assertEqual(after["reserved_to_live_peak"], 1)
         self.assertIn("2.7 times live at the peak", self.tool("show", "shot-0.pickle"))
+
+    def test_a_trim_gives_the_too_small_segments_back(self):
+        process = self.start("script", "loop:1:4812Mi", "loop:1:5378Mi", "loop:1:6004Mi", "ready",
+                             "sleep:20000", env={"SIMCUDA_MEM": "20G"})
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+
+        def device():
+            path = self.tool("dump", str(process.pid)).strip()
+            return json.loads(self.tool("show", "--json", path))["devices"][0]
+
+        before = device()
+        self.assertEqual((before["reserved_bytes"], before["live_peak_bytes"]),
+                         (16194 * MIB, 6004 * MIB))
+        self.assertAlmostEqual(before["reserved_to_live_peak"], 2.7, 1)
+        self.tool("trim", str(process.pid))
+        end = time.monotonic() + 10
+        while device()["reserved_bytes"] and time.monotonic() < end:
+            time.sleep(0.05)
+        self.assertEqual(device()["reserved_bytes"], 0)
 
     def test_what_is_kept_is_named_and_no_setting_is(self):
         device, hints = self.shown("keeping")

@@ -22,8 +22,10 @@ const overview = {
       + size(one.live_peak_bytes));
     add('pending', size(one.pending_bytes), 'freed, not yet reusable');
     add('cached', size(one.cached_bytes), 'idle, ready for reuse');
+    const ratio = one.reserved_to_live_peak;
     add('reserved', size(one.reserved_bytes), counted(one.segments, 'segment') + ', peak '
-      + size(one.reserved_peak_bytes));
+      + size(one.reserved_peak_bytes) + (ratio >= 1.2 ? ', ' + ratio.toFixed(1)
+        + ' times live at the peak' : ''));
     if (one.device_other_bytes) {
       add('other', size(one.device_other_bytes), 'of ' + size(one.device_total_bytes)
         + ' on the device, not ours');
