@@ -34,6 +34,11 @@ NOT_IN_12 = {'__cudaGetKernel', '__cudaLaunchKernel', '__cudaLaunchKernel_ptsz',
              'cudaGraphAddDependencies', 'cudaGraphRemoveDependencies', 'cudaGraphAddNode',
              'cudaMemcpyBatchAsync', 'cudaMemcpyBatchAsync_ptsz'}
 
+# What the devices here do not have: cudaErrorNotSupported is the answer, as the driver's is.
+ABSENT = re.compile(r'cuda(EGL|GL|VDPAU|Graphics)|cudaEventCreateFromEGLSync|'
+                    r'cuda\w*External(Memory|Semaphore)|cuda\w+NvSciSync|cuda\w+SparseProperties|'
+                    r'cudaArrayGetPlane|cuda\w+AsyncNotification')
+
 header_path, source_path, names_path, release = sys.argv[1:5]
 compiler = sys.argv[5:]
 includes = '#include <cuda_runtime_api.h>\n#include <cuda_profiler_api.h>\n'
@@ -52,6 +57,11 @@ def plain(name):
     return re.sub(r'_pt[ds][sz]$', '', name)
 
 
+def unwritten(name, index):
+    """What a function returns that has no body."""
+    return 'cudaErrorNotSupported' if ABSENT.match(name) else 'rt_call_unwritten(%d)' % index
+
+
 header = ['/* Generated from the toolkit headers. */', '#ifndef RT_API_H', '#define RT_API_H',
           '#include <cuda_runtime_api.h>', '#include <cuda_profiler_api.h>']
 source = ['/* Generated from the toolkit headers. */', '#include "call.h"', '#include "rt_api.h"']
@@ -63,7 +73,7 @@ header.append('#endif')
 for index, name in enumerate(names):
     if name not in functions:
         source.append('RT_EXPORT cudaError_t %s(void);\nRT_EXPORT cudaError_t %s(void)\n{\n'
-                      '    return rt_call_unwritten(%d);\n}' % (name, name, index))
+                      '    return %s;\n}' % (name, name, unwritten(name, index)))
         continue
     body, args = 'rt_' + plain(name), functions[name]
     if name in EXTRA or name not in common.prototypes(plain_text, 'cudaError_t', 'cuda'):
@@ -71,10 +81,11 @@ for index, name in enumerate(names):
     source.append('RT_EXPORT cudaError_t %s(%s)\n{\n    struct rt_call call;\n'
                   '    rt_call_begin(&call, %d, %s);\n    if (%s != NULL) {\n'
                   '        return %s(&call, %s(%s));\n    }\n'
-                  '    return rt_call_end(&call, rt_call_unwritten(%d));\n}' %
+                  '    return rt_call_end(&call, %s);\n}' %
                   (name, args, index, 'false' if plain(name) == name else 'true', body,
                    'rt_call_leave' if name in QUERIES else 'rt_call_end', body,
-                   ', '.join(common.arguments(args)), index))
+                   ', '.join(common.arguments(args)),
+                   unwritten(name, index)))
 source.append('const char *const rt_names[] = {')
 source += ['    "%s",' % name for name in names]
 source += ['};', 'const unsigned rt_name_count = %d;' % len(names), 'bool rt_is_unwritten[%d];' %

@@ -107,6 +107,10 @@ static const struct {
     {"user_object.an_exec_keeps_it_too", 11040},
     {"user_object", 11030},
     {"pool.a_location_names_it", 13000},
+    {"pool.a_location_takes_another", 13000},
+    {"graph.nodes_tell_their_parameters", 12000},
+    {"graph.nodes_take_other_parameters", 12000},
+    {"library", 12000},
 };
 
 /* Is that the rule, or its area? */

@@ -256,135 +256,79 @@ RULE(copy, kernels_see_what_was_copied, "guide, Streams")
     CHECK_EQ(host[3], 14);
 }
 
-static cudaArray_t new_array(size_t width, size_t height)
+RULE(copy, volumes_go_from_peer_to_peer, "cuda.h, cuMemcpy3DPeer", 0, "SIMCUDA_DEVICES=2")
 {
-    struct cudaChannelFormatDesc desc = cudaCreateChannelDesc(32, 0, 0, 0,
-                                                              cudaChannelFormatKindFloat);
-    cudaArray_t array;
+    CUcontext contexts[2];
+    CUdeviceptr p[2];
+    CUDA_MEMCPY3D_PEER copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                               .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                               .WidthInBytes = 16,
+                               .Height = 2,
+                               .Depth = 1,
+                               .srcPitch = 32,
+                               .dstPitch = 16};
 
-    OK(cudaMallocArray(&array, &desc, width, height, 0));
-    return array;
-}
-
-RULE(array, planes_go_in_and_out, "cuda_runtime_api.h, cudaMemcpy2DToArray")
-{
-    float in[4][8];
-    float out[4][8];
-    cudaArray_t array = new_array(8, 4);
-
-    memset(out, 0, sizeof(out));
-    for (int i = 0; i < 32; i++) {
-        in[i / 8][i % 8] = (float)i;
+    for (int i = 0; i < 2; i++) {
+        contexts[i] = rule_start(i);
+        OK(cuMemAlloc(&p[i], 64));
+        OK(cuMemsetD8(p[i], (unsigned char)(i + 1), 64));
+        OK(cuCtxSynchronize());
     }
-    OK(cudaMemcpy2DToArray(array, 0, 0, in, 32, 32, 4, cudaMemcpyHostToDevice));
-    OK(cudaMemcpy2DFromArray(out, 32, array, 0, 0, 32, 4, cudaMemcpyDeviceToHost));
-    CHECK(memcmp(in, out, sizeof(in)) == 0);
-    OK(cudaMemcpy2DFromArray(out, 32, array, 4, 2, 4, 1, cudaMemcpyDeviceToHost));
-    CHECK(out[0][0] == in[2][1]);
-    OK(cudaFreeArray(array));
+    copy.srcContext = contexts[0];
+    copy.srcDevice = p[0];
+    copy.dstContext = contexts[1];
+    copy.dstDevice = p[1];
+    OK(cuMemcpy3DPeer(&copy));
+    OK(cuCtxSynchronize());
+    CHECK_EQ(rule_first_byte((void *)(p[1] + 16)), 1);
+    CHECK_EQ(rule_first_byte((void *)(p[1] + 32)), 2);
 }
 
-RULE(array, copies_end_with_it, "assumed")
+static struct cudaPitchedPtr make_pitched(void *p, size_t pitch, size_t width, size_t height)
 {
-    float in[8] = {0};
+    struct cudaPitchedPtr pitched = {p, pitch, width, height};
 
-    CHECK_EQ(cudaMemcpy2DToArray(new_array(8, 1), 4, 0, in, 32, 32, 1, cudaMemcpyHostToDevice),
-             cudaErrorInvalidValue);
+    return pitched;
 }
 
-RULE(array, volumes_count_in_elements, "cuda_runtime_api.h, cudaMemcpy3D")
+RULE(copy, volumes_are_set_in_slices, "cuda_runtime_api.h, cudaMemset3DAsync")
 {
-    struct cudaChannelFormatDesc desc = cudaCreateChannelDesc(32, 32, 0, 0,
-                                                              cudaChannelFormatKindUnsigned);
-    struct cudaExtent extent = {2, 2, 2};
-    struct cudaMemcpy3DParms copy = {.extent = extent, .kind = cudaMemcpyHostToDevice};
-    unsigned in[2][2][4];
-    unsigned out[4] = {0};
+    char *p = allocate(64);
+    /* Rows of 4 bytes, 4 rows in a slice. */
+    struct cudaPitchedPtr volume = make_pitched(p, 4, 4, 4);
+    struct cudaExtent part = {2, 3, 2};
 
-    count_up((char *)in, sizeof(in));
-    OK(cudaMalloc3DArray(&copy.dstArray, &desc, extent, 0));
-    copy.srcPtr = (struct cudaPitchedPtr){in, 16, 2, 2};
-    OK(cudaMemcpy3D(&copy));
-    copy = (struct cudaMemcpy3DParms){.srcArray = copy.dstArray,
-                                      .srcPos = {1, 1, 1},
-                                      .dstPtr = {out, 16, 2, 1},
-                                      .extent = {1, 1, 1},
-                                      .kind = cudaMemcpyDeviceToHost};
-    OK(cudaMemcpy3D(&copy));
-    CHECK_EQ(out[0], in[1][1][2]);
-    CHECK_EQ(out[1], in[1][1][3]);
-    CHECK_EQ(out[2], 0);
+    OK(cudaMemset(p, 1, 64));
+    OK(cudaMemset3DAsync(volume, 7, part, NULL));
+    OK(cudaDeviceSynchronize());
+    CHECK_EQ(rule_first_byte(p + 9), 7);
+    CHECK_EQ(rule_first_byte(p + 10), 1);
+    CHECK_EQ(rule_first_byte(p + 12), 1);
+    CHECK_EQ(rule_first_byte(p + 16), 7);
+    CHECK_EQ(rule_first_byte(p + 32), 1);
+    OK(cudaMemset3D(volume, 8, part));
+    OK(cudaDeviceSynchronize());
+    CHECK_EQ(rule_first_byte(p + 16), 8);
 }
 
-RULE(array, it_describes_itself, "cuda_runtime_api.h, cudaArrayGetInfo")
+RULE(copy, volumes_go_between_devices_by_number, "cuda_runtime_api.h, cudaMemcpy3DPeerAsync")
 {
-    struct cudaChannelFormatDesc desc;
-    struct cudaExtent extent;
-    unsigned flags = 7;
+    char *p = allocate(64);
+    char *q = allocate(64);
+    struct cudaMemcpy3DPeerParms copy;
 
-    OK(cudaArrayGetInfo(&desc, &extent, &flags, new_array(8, 4)));
-    CHECK_EQ(desc.x, 32);
-    CHECK_EQ(desc.f, cudaChannelFormatKindFloat);
-    CHECK_EQ(extent.width, 8);
-    CHECK_EQ(extent.height, 4);
-    CHECK_EQ(flags, 0);
-}
-
-RULE(array, it_takes_memory_and_gives_it_back, "cuda.h, cuArrayCreate")
-{
-    size_t before;
-    size_t during;
-    size_t after;
-    size_t total;
-
-    OK(cudaMemGetInfo(&before, &total));
-    cudaArray_t array = new_array(1024, 1024);
-    OK(cudaMemGetInfo(&during, &total));
-    CHECK(before - during >= 4u << 20);
-    OK(cudaFreeArray(array));
-    OK(cudaMemGetInfo(&after, &total));
-    CHECK_EQ(after, before);
-}
-
-RULE(array, it_must_have_a_width_and_a_format, "cuda.h, cuArrayCreate")
-{
-    CUDA_ARRAY_DESCRIPTOR description = {.Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
-    CUarray array;
-
-    rule_start(0);
-    CHECK_EQ(cuArrayCreate(&array, &description), CUDA_ERROR_INVALID_VALUE);
-    description.Width = 8;
-    description.NumChannels = 3;
-    CHECK_EQ(cuArrayCreate(&array, &description), CUDA_ERROR_INVALID_VALUE);
-}
-
-RULE(array, textures_are_objects, "cuda_runtime_api.h, cudaCreateTextureObject")
-{
-    struct cudaResourceDesc resource = {.resType = cudaResourceTypeArray};
-    struct cudaTextureDesc texture = {0};
-    cudaTextureObject_t first = 0;
-    cudaTextureObject_t second = 0;
-
-    resource.res.array.array = new_array(8, 4);
-    OK(cudaCreateTextureObject(&first, &resource, &texture, NULL));
-    OK(cudaCreateTextureObject(&second, &resource, &texture, NULL));
-    CHECK(first != second);
-    OK(cudaDestroyTextureObject(first));
-    OK(cudaDestroyTextureObject(second));
-    CHECK_EQ(cudaCreateTextureObject(&first, NULL, &texture, NULL), cudaErrorInvalidValue);
-}
-
-RULE(array, copies_of_it_are_ordered_like_others, "guide, Streams", RULE_WRONG)
-{
-    cudaStream_t first;
-    cudaStream_t second;
-    cudaArray_t array = new_array(8, 1);
-    char *p = allocate(32);
-    char *q = allocate(32);
-
-    OK(cudaStreamCreateWithFlags(&first, cudaStreamNonBlocking));
-    OK(cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking));
-    OK(cudaMemcpy2DToArrayAsync(array, 0, 0, p, 32, 32, 1, cudaMemcpyDeviceToDevice, first));
-    CHECK_EQ(cudaMemcpy2DToArrayAsync(array, 0, 0, q, 32, 32, 1, cudaMemcpyDeviceToDevice, second),
-             cudaErrorIllegalAddress);
+    memset(&copy, 0, sizeof(copy));
+    copy.srcPtr = make_pitched(p, 8, 8, 2);
+    copy.dstPtr = make_pitched(q, 4, 4, 2);
+    copy.extent = (struct cudaExtent){4, 2, 1};
+    OK(cudaMemset(p, 3, 64));
+    OK(cudaMemset(q, 0, 64));
+    OK(cudaMemcpy3DPeer(&copy));
+    OK(cudaDeviceSynchronize());
+    CHECK_EQ(rule_first_byte(q + 7), 3);
+    CHECK_EQ(rule_first_byte(q + 8), 0);
+    OK(cudaMemset(p, 4, 64));
+    OK(cudaMemcpy3DPeerAsync(&copy, NULL));
+    OK(cudaDeviceSynchronize());
+    CHECK_EQ(rule_first_byte(q + 7), 4);
 }

@@ -278,3 +278,55 @@ RULE(graph, event_nodes_record, "cuda.h, cuGraphAddEventRecordNode")
     rule_open(&gate);
     OK(cudaEventSynchronize(event));
 }
+
+RULE(graph, nodes_tell_their_parameters, "cuda_runtime_api.h, cudaGraphKernelNodeGetParams")
+{
+    struct cudaKernelNodeParams kernel;
+    struct cudaKernelNodeParams kernel_found;
+    struct cudaMemsetParams set = {.dst = p, .elementSize = 1, .width = 4, .height = 1};
+    struct cudaMemsetParams set_found;
+    struct cudaMemcpy3DParms copy_found;
+    cudaGraphNode_t node;
+    int value = 3;
+
+    start();
+    set.dst = p;
+    cudaGraph_t graph = adding_graph(&node, &kernel, &value);
+    OK(cudaGraphKernelNodeGetParams(node, &kernel_found));
+    CHECK(kernel_found.func == kernel.func);
+    CHECK_EQ(kernel_found.gridDim.x, kernel.gridDim.x);
+    CHECK_EQ(*(int *)kernel_found.kernelParams[2], 3);
+    OK(cudaGraphAddMemsetNode(&node, graph, NULL, 0, &set));
+    OK(cudaGraphMemsetNodeGetParams(node, &set_found));
+    CHECK(set_found.dst == p && set_found.width == 4);
+    OK(cudaGraphAddMemcpyNode1D(&node, graph, NULL, 0, p, p + 64, 8, cudaMemcpyDeviceToDevice));
+    OK(cudaGraphMemcpyNodeGetParams(node, &copy_found));
+    CHECK(copy_found.dstPtr.ptr == p && copy_found.srcPtr.ptr == p + 64);
+    CHECK_EQ(copy_found.extent.width, 8);
+}
+
+RULE(graph, nodes_take_other_parameters, "cuda_runtime_api.h, cudaGraphMemsetNodeSetParams")
+{
+    struct cudaMemsetParams set = {.elementSize = 1, .value = 1, .width = 4, .height = 1};
+    cudaGraphInstantiateParams how;
+    cudaGraphExec_t exec;
+    cudaGraph_t graph;
+    cudaGraphNode_t first;
+    cudaGraphNode_t second;
+
+    start();
+    set.dst = p;
+    OK(cudaGraphCreate(&graph, 0));
+    OK(cudaGraphAddMemsetNode(&first, graph, NULL, 0, &set));
+    OK(cudaGraphAddMemcpyNode1D(&second, graph, &first, 1, p + 64, p, 1, cudaMemcpyDeviceToDevice));
+    set.value = 9;
+    OK(cudaGraphMemsetNodeSetParams(first, &set));
+    OK(cudaGraphMemcpyNodeSetParams1D(second, p + 128, p, 1, cudaMemcpyDeviceToDevice));
+    memset(&how, 0, sizeof(how));
+    OK(cudaGraphInstantiateWithParams(&exec, graph, &how));
+    CHECK_EQ(how.result_out, cudaGraphInstantiateSuccess);
+    OK(cudaGraphLaunch(exec, stream));
+    OK(cudaStreamSynchronize(stream));
+    CHECK_EQ(rule_first_byte(p + 128), 9);
+    CHECK_EQ(rule_first_byte(p + 64), 0);
+}

@@ -408,3 +408,28 @@ RULE(pool, a_maximum_is_kept, "cuda.h, CUmemPoolProps")
     OK(cudaMallocFromPoolAsync(&p, 32 * MIB, pool, NULL));
     CHECK_EQ(cudaMallocFromPoolAsync(&p, 128 * MIB, pool, NULL), cudaErrorMemoryAllocation);
 }
+
+RULE(pool, a_location_names_it, "cuda.h, cuMemGetDefaultMemPool")
+{
+    CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0};
+    CUmemoryPool by_location;
+    CUmemoryPool by_device;
+
+    rule_start(0);
+    OK(cuMemGetDefaultMemPool(&by_location, &location, CU_MEM_ALLOCATION_TYPE_PINNED));
+    OK(cuDeviceGetDefaultMemPool(&by_device, 0));
+    CHECK(by_location == by_device);
+}
+
+RULE(pool, a_location_takes_another, "cuda.h, cuMemSetMemPool")
+{
+    struct cudaMemLocation location = {.type = cudaMemLocationTypeDevice, .id = 0};
+    cudaMemPool_t pool = new_pool();
+    cudaMemPool_t found;
+
+    OK(cudaMemGetDefaultMemPool(&found, &location, cudaMemAllocationTypePinned));
+    CHECK(found == default_pool());
+    OK(cudaMemSetMemPool(&location, cudaMemAllocationTypePinned, pool));
+    OK(cudaMemGetMemPool(&found, &location, cudaMemAllocationTypePinned));
+    CHECK(found == pool);
+}

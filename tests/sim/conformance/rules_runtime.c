@@ -264,3 +264,12 @@ RULE(lookup, the_runtime_hands_out_the_driver, "cuda_runtime_api.h, cudaGetDrive
     CHECK_EQ(status, cudaDriverEntryPointSuccess);
     CHECK(function == named("cuMemAlloc_v2"));
 }
+
+RULE(runtime, what_the_device_lacks_is_not_supported, "assumed", RULE_SIMULATED)
+{
+    cudaExternalMemory_t memory;
+    struct cudaExternalMemoryHandleDesc desc;
+
+    memset(&desc, 0, sizeof(desc));
+    CHECK_EQ(cudaImportExternalMemory(&memory, &desc), cudaErrorNotSupported);
+}

@@ -256,17 +256,22 @@ static CUresult check_locations(const CUmemLocation *locations, const size_t *in
     return result;
 }
 
-static CUresult run_batch(CUdeviceptr *starts, size_t *sizes, size_t count,
+/* Whole batches of discards, then of prefetches. */
+static CUresult run_batch(CUstream stream, CUdeviceptr *starts, size_t *sizes, size_t count,
                           CUmemLocation *locations, size_t *indices, size_t location_count,
-                          bool is_discarding, struct sim_queue *queue)
+                          unsigned long long flags, bool is_discarding)
 {
-    CUresult result = CUDA_SUCCESS;
+    struct sim_queue *queue;
+    CUresult result = enter_batch(stream, starts, sizes, count, flags, &queue);
     size_t location = 0;
 
+    if (result == CUDA_SUCCESS) {
+        result = check_locations(locations, indices, location_count, count);
+    }
     for (size_t i = 0; i < count && is_discarding && result == CUDA_SUCCESS; i++) {
         result = discard(starts[i], sizes[i], queue);
     }
-    for (size_t i = 0; i < count && location_count != 0 && result == CUDA_SUCCESS; i++) {
+    for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
         location += location + 1 < location_count && indices[location + 1] == i;
         result = prefetch(starts[i], sizes[i], locations[location], queue);
     }
@@ -278,15 +283,17 @@ CUresult sim_cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t c
                                      size_t numPrefetchLocs, unsigned long long flags,
                                      CUstream hStream)
 {
-    struct sim_queue *queue;
-    CUresult result = enter_batch(hStream, dptrs, sizes, count, flags, &queue);
+    return run_batch(hStream, dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs,
+                     flags, false);
+}
 
-    if (result == CUDA_SUCCESS) {
-        result = check_locations(prefetchLocs, prefetchLocIdxs, numPrefetchLocs, count);
-    }
-    return result != CUDA_SUCCESS ? result
-                                  : run_batch(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs,
-                                              numPrefetchLocs, false, queue);
+CUresult sim_cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
+                                               CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
+                                               size_t numPrefetchLocs, unsigned long long flags,
+                                               CUstream hStream)
+{
+    return run_batch(hStream, dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs,
+                     flags, true);
 }
 
 CUresult sim_cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
@@ -295,24 +302,10 @@ CUresult sim_cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t co
     struct sim_queue *queue;
     CUresult result = enter_batch(hStream, dptrs, sizes, count, flags, &queue);
 
-    return result != CUDA_SUCCESS ? result
-                                  : run_batch(dptrs, sizes, count, NULL, NULL, 0, true, queue);
-}
-
-CUresult sim_cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
-                                               CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
-                                               size_t numPrefetchLocs, unsigned long long flags,
-                                               CUstream hStream)
-{
-    struct sim_queue *queue;
-    CUresult result = enter_batch(hStream, dptrs, sizes, count, flags, &queue);
-
-    if (result == CUDA_SUCCESS) {
-        result = check_locations(prefetchLocs, prefetchLocIdxs, numPrefetchLocs, count);
+    for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
+        result = discard(dptrs[i], sizes[i], queue);
     }
-    return result != CUDA_SUCCESS ? result
-                                  : run_batch(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs,
-                                              numPrefetchLocs, true, queue);
+    return result;
 }
 
 /* What all of the range has in common; a location that is not the same everywhere is none. */

@@ -56,7 +56,7 @@ static struct cudaChannelFormatDesc describe(const CUDA_ARRAY3D_DESCRIPTOR *desc
                                           .f = kind};
 }
 
-static cudaError_t get_description(cudaArray_const_t array, CUDA_ARRAY3D_DESCRIPTOR *description)
+cudaError_t rt_array_get_description(cudaArray_const_t array, CUDA_ARRAY3D_DESCRIPTOR *description)
 {
     RT_CALL(cuArray3DGetDescriptor, description, (CUarray)array);
 }
@@ -65,10 +65,21 @@ size_t rt_array_element_bytes(cudaArray_const_t array)
 {
     CUDA_ARRAY3D_DESCRIPTOR description = {0};
 
-    if (array == NULL || get_description(array, &description) != cudaSuccess) {
+    if (array == NULL || rt_array_get_description(array, &description) != cudaSuccess) {
         return 1;
     }
     return (size_t)describe(&description).x / 8 * description.NumChannels;
+}
+
+CUDA_ARRAY3D_DESCRIPTOR rt_array_description(const struct cudaChannelFormatDesc *desc,
+                                             struct cudaExtent extent, unsigned flags)
+{
+    return (CUDA_ARRAY3D_DESCRIPTOR){.Width = extent.width,
+                                     .Height = extent.height,
+                                     .Depth = extent.depth,
+                                     .Format = format_of(desc),
+                                     .NumChannels = channels_of(desc),
+                                     .Flags = flags};
 }
 
 cudaError_t rt_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc,
@@ -77,12 +88,7 @@ cudaError_t rt_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFor
     if (array == NULL || desc == NULL) {
         return cudaErrorInvalidValue;
     }
-    CUDA_ARRAY3D_DESCRIPTOR description = {.Width = extent.width,
-                                           .Height = extent.height,
-                                           .Depth = extent.depth,
-                                           .Format = format_of(desc),
-                                           .NumChannels = channels_of(desc),
-                                           .Flags = flags};
+    CUDA_ARRAY3D_DESCRIPTOR description = rt_array_description(desc, extent, flags);
     RT_CALL(cuArray3DCreate, (CUarray *)array, &description);
 }
 
@@ -106,7 +112,7 @@ cudaError_t rt_cudaArrayGetInfo(struct cudaChannelFormatDesc *desc, struct cudaE
                                 unsigned int *flags, cudaArray_t array)
 {
     CUDA_ARRAY3D_DESCRIPTOR description;
-    cudaError_t result = get_description(array, &description);
+    cudaError_t result = rt_array_get_description(array, &description);
 
     if (result != cudaSuccess) {
         return result;
@@ -127,110 +133,6 @@ cudaError_t rt_cudaGetChannelDesc(struct cudaChannelFormatDesc *desc, cudaArray_
 {
     return desc == NULL ? cudaErrorInvalidValue
                         : rt_cudaArrayGetInfo(desc, NULL, NULL, (cudaArray_t)array);
-}
-
-/* The array's side of a plane; the other side is filled in by the caller. */
-static CUDA_MEMCPY2D to_array(cudaArray_t dst, size_t x, size_t y, const void *src, size_t pitch,
-                              size_t width, size_t height)
-{
-    return (CUDA_MEMCPY2D){.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
-                           .srcDevice = (CUdeviceptr)src,
-                           .srcPitch = pitch,
-                           .dstXInBytes = x,
-                           .dstY = y,
-                           .dstMemoryType = CU_MEMORYTYPE_ARRAY,
-                           .dstArray = (CUarray)dst,
-                           .WidthInBytes = width,
-                           .Height = height};
-}
-
-static CUDA_MEMCPY2D from_array(void *dst, size_t pitch, cudaArray_const_t src, size_t x, size_t y,
-                                size_t width, size_t height)
-{
-    return (CUDA_MEMCPY2D){.srcXInBytes = x,
-                           .srcY = y,
-                           .srcMemoryType = CU_MEMORYTYPE_ARRAY,
-                           .srcArray = (CUarray)src,
-                           .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
-                           .dstDevice = (CUdeviceptr)dst,
-                           .dstPitch = pitch,
-                           .WidthInBytes = width,
-                           .Height = height};
-}
-
-cudaError_t rt_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src,
-                                   size_t spitch, size_t width, size_t height,
-                                   enum cudaMemcpyKind kind)
-{
-    CUDA_MEMCPY2D copy = to_array(dst, wOffset, hOffset, src, spitch, width, height);
-
-    (void)kind;
-    RT_CALL(cuMemcpy2DUnaligned, &copy);
-}
-
-cudaError_t rt_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset,
-                                        const void *src, size_t spitch, size_t width, size_t height,
-                                        enum cudaMemcpyKind kind, cudaStream_t stream)
-{
-    CUDA_MEMCPY2D copy = to_array(dst, wOffset, hOffset, src, spitch, width, height);
-
-    (void)kind;
-    RT_CALL(cuMemcpy2DAsync, &copy, stream);
-}
-
-cudaError_t rt_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src,
-                                     size_t wOffset, size_t hOffset, size_t width, size_t height,
-                                     enum cudaMemcpyKind kind)
-{
-    CUDA_MEMCPY2D copy = from_array(dst, dpitch, src, wOffset, hOffset, width, height);
-
-    (void)kind;
-    RT_CALL(cuMemcpy2DUnaligned, &copy);
-}
-
-cudaError_t rt_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src,
-                                          size_t wOffset, size_t hOffset, size_t width,
-                                          size_t height, enum cudaMemcpyKind kind,
-                                          cudaStream_t stream)
-{
-    CUDA_MEMCPY2D copy = from_array(dst, dpitch, src, wOffset, hOffset, width, height);
-
-    (void)kind;
-    RT_CALL(cuMemcpy2DAsync, &copy, stream);
-}
-
-/* So many bytes are whole rows, or a part of one. */
-static size_t row_bytes(cudaArray_const_t array, size_t count)
-{
-    CUDA_ARRAY3D_DESCRIPTOR description = {0};
-
-    if (get_description(array, &description) != cudaSuccess) {
-        return count;
-    }
-    size_t row = description.Width * rt_array_element_bytes(array);
-    return row != 0 && count % row == 0 ? row : count;
-}
-
-cudaError_t rt_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src,
-                                 size_t count, enum cudaMemcpyKind kind)
-{
-    size_t row = row_bytes(dst, count);
-
-    if (count == 0) {
-        return rt_enter();
-    }
-    return rt_cudaMemcpy2DToArray(dst, wOffset, hOffset, src, row, row, count / row, kind);
-}
-
-cudaError_t rt_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset,
-                                   size_t count, enum cudaMemcpyKind kind)
-{
-    size_t row = row_bytes(src, count);
-
-    if (count == 0) {
-        return rt_enter();
-    }
-    return rt_cudaMemcpy2DFromArray(dst, row, src, wOffset, hOffset, row, count / row, kind);
 }
 
 static bool convert(const struct cudaResourceDesc *from, CUDA_RESOURCE_DESC *to)

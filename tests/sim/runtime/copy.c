@@ -4,6 +4,8 @@
 #include "rt_api.h"
 #include "symbol.h"
 
+#include <string.h>
+
 cudaError_t rt_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind)
 {
     (void)kind;
@@ -124,6 +126,75 @@ cudaError_t rt_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t
     RT_CALL(cuMemcpy3DAsync, &copy, stream);
 }
 
+void rt_volume_parms(const CUDA_MEMCPY3D *copy, struct cudaMemcpy3DParms *p_out)
+{
+    size_t src_bytes = rt_array_element_bytes((cudaArray_const_t)copy->srcArray);
+    size_t dst_bytes = rt_array_element_bytes((cudaArray_const_t)copy->dstArray);
+    size_t width_bytes = copy->srcArray != NULL ? src_bytes : dst_bytes;
+
+    memset(p_out, 0, sizeof(*p_out));
+    p_out->kind = cudaMemcpyDefault;
+    p_out->srcArray = (cudaArray_t)copy->srcArray;
+    p_out->srcPos = (struct cudaPos){copy->srcXInBytes / src_bytes, copy->srcY, copy->srcZ};
+    p_out->srcPtr = (struct cudaPitchedPtr){(void *)copy->srcDevice, copy->srcPitch,
+                                            copy->WidthInBytes, copy->srcHeight};
+    p_out->dstArray = (cudaArray_t)copy->dstArray;
+    p_out->dstPos = (struct cudaPos){copy->dstXInBytes / dst_bytes, copy->dstY, copy->dstZ};
+    p_out->dstPtr = (struct cudaPitchedPtr){(void *)copy->dstDevice, copy->dstPitch,
+                                            copy->WidthInBytes, copy->dstHeight};
+    p_out->extent = (struct cudaExtent){copy->WidthInBytes / width_bytes, copy->Height,
+                                        copy->Depth};
+}
+
+CUDA_MEMCPY3D rt_line(void *dst, const void *src, size_t count)
+{
+    return (CUDA_MEMCPY3D){.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+                           .srcDevice = (CUdeviceptr)src,
+                           .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+                           .dstDevice = (CUdeviceptr)dst,
+                           .WidthInBytes = count,
+                           .Height = 1,
+                           .Depth = 1};
+}
+
+/* The devices are not looked at: addresses tell where memory lies. */
+static struct cudaMemcpy3DParms without_devices(const struct cudaMemcpy3DPeerParms *p)
+{
+    return (struct cudaMemcpy3DParms){.srcArray = p->srcArray,
+                                      .srcPos = p->srcPos,
+                                      .srcPtr = p->srcPtr,
+                                      .dstArray = p->dstArray,
+                                      .dstPos = p->dstPos,
+                                      .dstPtr = p->dstPtr,
+                                      .extent = p->extent,
+                                      .kind = cudaMemcpyDefault};
+}
+
+cudaError_t rt_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p)
+{
+    if (p == NULL) {
+        return cudaErrorInvalidValue;
+    }
+    struct cudaMemcpy3DParms parms = without_devices(p);
+    return rt_cudaMemcpy3D(&parms);
+}
+
+cudaError_t rt_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream)
+{
+    if (p == NULL) {
+        return cudaErrorInvalidValue;
+    }
+    struct cudaMemcpy3DParms parms = without_devices(p);
+    return rt_cudaMemcpy3DAsync(&parms, stream);
+}
+
+cudaError_t rt_cudaMemcpy3DBatchAsync(size_t numOps, struct cudaMemcpy3DBatchOp *opList,
+                                      unsigned long long flags, cudaStream_t stream)
+{
+    _Static_assert(sizeof(*opList) == sizeof(CUDA_MEMCPY3D_BATCH_OP), "one size");
+    RT_CALL(cuMemcpy3DBatchAsync, numOps, (CUDA_MEMCPY3D_BATCH_OP *)opList, flags, stream);
+}
+
 cudaError_t rt_cudaMemset(void *devPtr, int value, size_t count)
 {
     RT_CALL(cuMemsetD8, (CUdeviceptr)devPtr, (unsigned char)value, count);
@@ -146,14 +217,32 @@ cudaError_t rt_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t w
             stream);
 }
 
+/* Rows that no slice ends between are set at once. */
+static cudaError_t set_volume(struct cudaPitchedPtr p, int value, struct cudaExtent extent,
+                              bool is_async, cudaStream_t stream)
+{
+    bool is_whole = p.ysize == extent.height;
+    size_t rows = is_whole ? extent.height * extent.depth : extent.height;
+    cudaError_t result = cudaSuccess;
+
+    for (size_t z = 0; z < (is_whole ? 1 : extent.depth) && result == cudaSuccess; z++) {
+        char *slice = (char *)p.ptr + z * p.pitch * p.ysize;
+        result = is_async ? rt_cudaMemset2DAsync(slice, p.pitch, value, extent.width, rows, stream)
+                          : rt_cudaMemset2D(slice, p.pitch, value, extent.width, rows);
+    }
+    return result;
+}
+
 cudaError_t rt_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value,
                             struct cudaExtent extent)
 {
-    if (pitchedDevPtr.ysize != extent.height && extent.depth > 1) {
-        return cudaErrorNotSupported;
-    }
-    return rt_cudaMemset2D(pitchedDevPtr.ptr, pitchedDevPtr.pitch, value, extent.width,
-                           extent.height * extent.depth);
+    return set_volume(pitchedDevPtr, value, extent, false, NULL);
+}
+
+cudaError_t rt_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value,
+                                 struct cudaExtent extent, cudaStream_t stream)
+{
+    return set_volume(pitchedDevPtr, value, extent, true, stream);
 }
 
 cudaError_t rt_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset,

@@ -307,3 +307,25 @@ cudaError_t rt_cudaProfilerStop(void)
 {
     return rt_enter();
 }
+
+cudaError_t rt_cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *pConfig)
+{
+    RT_CALL(cuCtxGetSharedMemConfig, (CUsharedconfig *)pConfig);
+}
+
+cudaError_t rt_cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config)
+{
+    RT_CALL(cuCtxSetSharedMemConfig, (CUsharedconfig)config);
+}
+
+/* All devices are alike: the first that is good enough, else the first. */
+cudaError_t rt_cudaChooseDevice(int *device, const struct cudaDeviceProp *prop)
+{
+    cudaError_t result = rt_init();
+
+    if (result != cudaSuccess || device == NULL || prop == NULL) {
+        return result != cudaSuccess ? result : cudaErrorInvalidValue;
+    }
+    *device = 0;
+    return rt_device_count() > 0 ? cudaSuccess : cudaErrorNoDevice;
+}

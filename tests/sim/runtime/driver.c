@@ -281,3 +281,13 @@ cudaError_t rt_cudaGetDevice(int *device)
     }
     return cudaSuccess;
 }
+
+CUcontext rt_current_context(void)
+{
+    CUcontext context = NULL;
+
+    if (rt_enter() == cudaSuccess) {
+        rt_drivers[0].cuCtxGetCurrent(&context);
+    }
+    return context;
+}

@@ -132,6 +132,42 @@
     F(cuGraphNodeSetEnabled, 11060)                               \
     F(cuGraphExecDestroy, 10000)                                  \
     F(cuGraphDestroy, 10000)                                      \
+    F(cuGraphKernelNodeGetParams, 12000)                          \
+    F(cuGraphKernelNodeCopyAttributes, 11000)                     \
+    F(cuGraphKernelNodeGetAttribute, 11000)                       \
+    F(cuGraphKernelNodeSetAttribute, 11000)                       \
+    F(cuGraphMemcpyNodeGetParams, 10000)                          \
+    F(cuGraphMemcpyNodeSetParams, 10000)                          \
+    F(cuGraphMemsetNodeGetParams, 10000)                          \
+    F(cuGraphMemsetNodeSetParams, 10000)                          \
+    F(cuGraphHostNodeGetParams, 10000)                            \
+    F(cuGraphHostNodeSetParams, 10000)                            \
+    F(cuGraphMemAllocNodeGetParams, 11040)                        \
+    F(cuGraphMemFreeNodeGetParams, 11040)                         \
+    F(cuGraphEventRecordNodeGetEvent, 11010)                      \
+    F(cuGraphEventRecordNodeSetEvent, 11010)                      \
+    F(cuGraphEventWaitNodeGetEvent, 11010)                        \
+    F(cuGraphEventWaitNodeSetEvent, 11010)                        \
+    F(cuGraphExecEventRecordNodeSetEvent, 11010)                  \
+    F(cuGraphExecEventWaitNodeSetEvent, 11010)                    \
+    F(cuGraphDebugDotPrint, 11030)                                \
+    F(cuMipmappedArrayCreate, 5000)                               \
+    F(cuMipmappedArrayDestroy, 5000)                              \
+    F(cuMipmappedArrayGetLevel, 5000)                             \
+    F(cuArrayGetMemoryRequirements, 11060)                        \
+    F(cuMipmappedArrayGetMemoryRequirements, 11060)               \
+    F(cuMemRangeGetAttribute, 8000)                               \
+    F(cuMemRangeGetAttributes, 8000)                              \
+    F(cuMemGetDefaultMemPool, 13000)                              \
+    F(cuMemGetMemPool, 13000)                                     \
+    F(cuMemSetMemPool, 13000)                                     \
+    F(cuLibraryLoadFromFile, 12000)                               \
+    F(cuLibraryGetKernelCount, 12040)                             \
+    F(cuLibraryEnumerateKernels, 12040)                           \
+    F(cuKernelSetAttribute, 12000)                                \
+    F(cuKernelGetParamInfo, 12040)                                \
+    F(cuCtxGetSharedMemConfig, 4020)                              \
+    F(cuCtxSetSharedMemConfig, 4020)                              \
     F(cuUserObjectCreate, 11030)                                  \
     F(cuUserObjectRetain, 11030)                                  \
     F(cuUserObjectRelease, 11030)                                 \
@@ -171,6 +207,12 @@
     F(cuMemsetD8Async, 3020, 7000)                     \
     F(cuMemsetD2D8, 3020, 7000)                        \
     F(cuMemsetD2D8Async, 3020, 7000)                   \
+    F(cuMemPrefetchBatchAsync, 13000, 13000)           \
+    F(cuMemDiscardBatchAsync, 13000, 13000)            \
+    F(cuMemDiscardAndPrefetchBatchAsync, 13000, 13000) \
+    F(cuMemcpy3DBatchAsync, 13000, 13000)              \
+    F(cuStreamCopyAttributes, 11000, 11000)            \
+    F(cuGraphInstantiateWithParams, 12000, 12000)      \
     F(cuStreamSynchronize, 2000, 7000)                 \
     F(cuStreamQuery, 2000, 7000)                       \
     F(cuStreamWaitEvent, 3020, 7000)                   \
@@ -226,9 +268,18 @@ const struct rt_driver *rt_driver(void);
 /* Ends the device's context for all threads. */
 cudaError_t rt_reset(int device);
 
-/* In copy.c: a copy in the driver's words. In array.c: 1 for none. */
+/* The context that nodes for copies and sets belong to, or NULL. */
+CUcontext rt_current_context(void);
+
+/* In copy.c: a copy in the driver's words and back, and one of a row of bytes. */
 void rt_volume(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *copy_out);
+void rt_volume_parms(const CUDA_MEMCPY3D *copy, struct cudaMemcpy3DParms *p_out);
+CUDA_MEMCPY3D rt_line(void *dst, const void *src, size_t count);
+/* In array.c: 1 for none; and what the driver knows of arrays. */
 size_t rt_array_element_bytes(cudaArray_const_t array);
+cudaError_t rt_array_get_description(cudaArray_const_t array, CUDA_ARRAY3D_DESCRIPTOR *description);
+CUDA_ARRAY3D_DESCRIPTOR rt_array_description(const struct cudaChannelFormatDesc *desc,
+                                             struct cudaExtent extent, unsigned flags);
 
 /* A call of the driver in a context, as the result of a runtime function. */
 #define RT_CALL(name, ...)                                  \

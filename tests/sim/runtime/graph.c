@@ -130,17 +130,6 @@ cudaError_t rt_cudaGraphExecKernelNodeSetParams(cudaGraphExec_t hGraphExec, cuda
     RT_CALL(cuGraphExecKernelNodeSetParams, hGraphExec, node, &params);
 }
 
-/* The context of copies and sets. */
-static CUcontext current_context(void)
-{
-    CUcontext context = NULL;
-
-    if (rt_enter() == cudaSuccess) {
-        rt_drivers[0].cuCtxGetCurrent(&context);
-    }
-    return context;
-}
-
 cudaError_t rt_cudaGraphAddMemcpyNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
                                       const cudaGraphNode_t *pDependencies, size_t numDependencies,
                                       const struct cudaMemcpy3DParms *pCopyParams)
@@ -152,18 +141,7 @@ cudaError_t rt_cudaGraphAddMemcpyNode(cudaGraphNode_t *pGraphNode, cudaGraph_t g
     }
     rt_volume(pCopyParams, &copy);
     RT_CALL(cuGraphAddMemcpyNode, pGraphNode, graph, pDependencies, numDependencies, &copy,
-            current_context());
-}
-
-static CUDA_MEMCPY3D line(void *dst, const void *src, size_t count)
-{
-    return (CUDA_MEMCPY3D){.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
-                           .srcDevice = (CUdeviceptr)src,
-                           .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
-                           .dstDevice = (CUdeviceptr)dst,
-                           .WidthInBytes = count,
-                           .Height = 1,
-                           .Depth = 1};
+            rt_current_context());
 }
 
 cudaError_t rt_cudaGraphAddMemcpyNode1D(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
@@ -171,21 +149,21 @@ cudaError_t rt_cudaGraphAddMemcpyNode1D(cudaGraphNode_t *pGraphNode, cudaGraph_t
                                         size_t numDependencies, void *dst, const void *src,
                                         size_t count, enum cudaMemcpyKind kind)
 {
-    CUDA_MEMCPY3D copy = line(dst, src, count);
+    CUDA_MEMCPY3D copy = rt_line(dst, src, count);
 
     (void)kind;
     RT_CALL(cuGraphAddMemcpyNode, pGraphNode, graph, pDependencies, numDependencies, &copy,
-            current_context());
+            rt_current_context());
 }
 
 cudaError_t rt_cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t hGraphExec, cudaGraphNode_t node,
                                                   void *dst, const void *src, size_t count,
                                                   enum cudaMemcpyKind kind)
 {
-    CUDA_MEMCPY3D copy = line(dst, src, count);
+    CUDA_MEMCPY3D copy = rt_line(dst, src, count);
 
     (void)kind;
-    RT_CALL(cuGraphExecMemcpyNodeSetParams, hGraphExec, node, &copy, current_context());
+    RT_CALL(cuGraphExecMemcpyNodeSetParams, hGraphExec, node, &copy, rt_current_context());
 }
 
 static CUDA_MEMSET_NODE_PARAMS set_params(const struct cudaMemsetParams *from)
@@ -207,7 +185,7 @@ cudaError_t rt_cudaGraphAddMemsetNode(cudaGraphNode_t *pGraphNode, cudaGraph_t g
     }
     CUDA_MEMSET_NODE_PARAMS params = set_params(pMemsetParams);
     RT_CALL(cuGraphAddMemsetNode, pGraphNode, graph, pDependencies, numDependencies, &params,
-            current_context());
+            rt_current_context());
 }
 
 cudaError_t rt_cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t node,
@@ -217,7 +195,7 @@ cudaError_t rt_cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t hGraphExec, cuda
         return cudaErrorInvalidValue;
     }
     CUDA_MEMSET_NODE_PARAMS params = set_params(pNodeParams);
-    RT_CALL(cuGraphExecMemsetNodeSetParams, hGraphExec, node, &params, current_context());
+    RT_CALL(cuGraphExecMemsetNodeSetParams, hGraphExec, node, &params, rt_current_context());
 }
 
 cudaError_t rt_cudaGraphAddHostNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,

@@ -221,3 +221,23 @@ cudaError_t rt_cudaOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize
                : (cudaError_t)rt_driver()->cuOccupancyAvailableDynamicSMemPerBlock(
                      dynamicSmemSize, (CUfunction)kernel, numBlocks, blockSize);
 }
+
+cudaError_t rt_cudaFuncGetParamInfo(const void *func, size_t paramIndex, size_t *paramOffset,
+                                    size_t *paramSize)
+{
+    CUkernel kernel;
+    cudaError_t result = rt_symbol_kernel(func, &kernel);
+
+    if (result != cudaSuccess) {
+        return result;
+    }
+    RT_CALL(cuKernelGetParamInfo, kernel, paramIndex, paramOffset, paramSize);
+}
+
+cudaError_t rt_cudaFuncSetSharedMemConfig(const void *func, enum cudaSharedMemConfig config)
+{
+    CUkernel kernel;
+
+    (void)config;
+    return rt_symbol_kernel(func, &kernel);
+}

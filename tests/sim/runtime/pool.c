@@ -93,3 +93,22 @@ cudaError_t rt_cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool,
     RT_CALL(cuMemPoolImportPointer, (CUdeviceptr *)ptr, memPool,
             (CUmemPoolPtrExportData *)exportData);
 }
+
+/* The shapes of a location are the same. */
+cudaError_t rt_cudaMemGetDefaultMemPool(cudaMemPool_t *memPool, struct cudaMemLocation *location,
+                                        enum cudaMemAllocationType type)
+{
+    RT_CALL(cuMemGetDefaultMemPool, memPool, (CUmemLocation *)location, (CUmemAllocationType)type);
+}
+
+cudaError_t rt_cudaMemGetMemPool(cudaMemPool_t *memPool, struct cudaMemLocation *location,
+                                 enum cudaMemAllocationType type)
+{
+    RT_CALL(cuMemGetMemPool, memPool, (CUmemLocation *)location, (CUmemAllocationType)type);
+}
+
+cudaError_t rt_cudaMemSetMemPool(struct cudaMemLocation *location, enum cudaMemAllocationType type,
+                                 cudaMemPool_t memPool)
+{
+    RT_CALL(cuMemSetMemPool, (CUmemLocation *)location, (CUmemAllocationType)type, memPool);
+}

@@ -169,3 +169,8 @@ cudaError_t rt_cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *m
 {
     RT_CALL(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode *)mode);
 }
+
+cudaError_t rt_cudaStreamCopyAttributes(cudaStream_t dst, cudaStream_t src)
+{
+    RT_CALL(cuStreamCopyAttributes, dst, src);
+}

@@ -275,3 +275,17 @@ cudaError_t rt_cudaGetSymbolSize(size_t *size, const void *symbol)
 
     return locate(symbol, &address, size);
 }
+
+const void *rt_symbol_of_kernel(CUkernel kernel)
+{
+    const void *host = kernel;
+
+    pthread_mutex_lock(&mutex);
+    for (unsigned i = 0; i < BUCKETS; i++) {
+        for (const struct symbol *symbol = buckets[i]; symbol != NULL; symbol = symbol->next) {
+            host = symbol->kernel == kernel && !symbol->code->is_gone ? symbol->host : host;
+        }
+    }
+    pthread_mutex_unlock(&mutex);
+    return host;
+}

@@ -9,5 +9,7 @@
 cudaError_t rt_symbol_address(const void *symbol, size_t offset, size_t count, char **address_out);
 /* The kernel that a host function stands for; loads its code at the first use. */
 cudaError_t rt_symbol_kernel(const void *function, CUkernel *kernel_out);
+/* The host function that stands for the kernel, or the kernel itself when none does. */
+const void *rt_symbol_of_kernel(CUkernel kernel);
 
 #endif
