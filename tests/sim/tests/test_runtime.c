@@ -172,12 +172,11 @@ static void properties_are_filled(void)
 
 static void unwritten_functions_are_refused(void)
 {
-    cudaMipmappedArray_t array;
     struct cudaChannelFormatDesc desc = cudaCreateChannelDesc(32, 0, 0, 0,
                                                               cudaChannelFormatKindFloat);
+    size_t width;
 
-    CHECK_EQ(cudaMallocMipmappedArray(&array, &desc, (struct cudaExtent){1, 1, 0}, 1, 0),
-             cudaErrorNotSupported);
+    CHECK_EQ(cudaDeviceGetTexture1DLinearMaxWidth(&width, &desc, 0), cudaErrorNotSupported);
 }
 
 static void an_older_driver_is_refused(void)
