@@ -34,7 +34,7 @@ static bool must_fail(void)
            atomic_fetch_sub_explicit(&fail_countdown, 1, memory_order_relaxed) == 1;
 }
 
-static void *map_pages(size_t bytes, int extra_flags)
+static void *map_pages(size_t bytes, int protection, int extra_flags)
 {
     int saved_errno = errno;
     void *ptr;
@@ -42,10 +42,23 @@ static void *map_pages(size_t bytes, int extra_flags)
     if (bytes == 0 || bytes > PTRDIFF_MAX || must_fail()) {
         return NULL;
     }
-    ptr = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | extra_flags, -1,
-               0);
+    ptr = mmap(NULL, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | extra_flags, -1, 0);
     errno = saved_errno;
     return ptr == MAP_FAILED ? NULL : ptr;
+}
+
+/* Pages come when they are touched, also in a program that has called mlockall for all that will
+ * be mapped: what it has locked gets its pages when it becomes writable. */
+static bool open_lazily(void *ptr, size_t bytes)
+{
+    int saved_errno = errno;
+    bool is_open = munlock(ptr, bytes) == 0 && mprotect(ptr, bytes, PROT_READ | PROT_WRITE) == 0;
+
+    if (!is_open) {
+        CCA_EXPECT(munmap(ptr, bytes) == 0);
+    }
+    errno = saved_errno;
+    return is_open;
 }
 
 /* False when the table is full: the reservation then counts as mapped. */
@@ -79,7 +92,7 @@ static void count_mapped(size_t bytes)
 
 void *cca_sysmem_map(size_t bytes)
 {
-    void *ptr = map_pages(bytes, 0);
+    void *ptr = map_pages(bytes, PROT_READ | PROT_WRITE, 0);
 
     if (ptr != NULL) {
         count_mapped(bytes);
@@ -89,9 +102,12 @@ void *cca_sysmem_map(size_t bytes)
 
 void *cca_sysmem_reserve(size_t bytes)
 {
-    void *ptr = map_pages(bytes, MAP_NORESERVE);
+    void *ptr = map_pages(bytes, PROT_NONE, MAP_NORESERVE);
 
-    if (ptr != NULL && !remember_reservation(ptr)) {
+    if (ptr == NULL || !open_lazily(ptr, bytes)) {
+        return NULL;
+    }
+    if (!remember_reservation(ptr)) {
         count_mapped(bytes);
     }
     return ptr;

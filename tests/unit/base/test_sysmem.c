@@ -2,9 +2,11 @@
 #include "support/test.h"
 
 #include <errno.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/sysmem.h"
+#include "unit/base/child.h"
 
 enum { MIB = 1 << 20 };
 
@@ -75,6 +77,34 @@ static void reserve_is_usable_to_its_end(void **state)
     ptr[0] = 1;
     ptr[bytes - 1] = 1;
     cca_sysmem_unmap(ptr, bytes);
+}
+
+static int reserve_where_all_is_locked(void)
+{
+    enum { PAGES = 256 };
+    unsigned char resident[PAGES];
+    size_t bytes = PAGES * page();
+
+    if (mlockall(MCL_FUTURE) != 0) {
+        return 0; /* not allowed here, nor to a program */
+    }
+    char *ptr = cca_sysmem_reserve(bytes);
+    CHILD_EXPECT(ptr != NULL);
+    ptr[0] = ptr[bytes - 1] = 1;
+    CHILD_EXPECT(mincore(ptr, bytes, resident) == 0);
+    for (int i = 0; i < PAGES; i++) {
+        CHILD_EXPECT((resident[i] & 1) == (i == 0 || i == PAGES - 1));
+    }
+    return 0;
+}
+
+static void a_reservation_takes_no_pages_where_all_is_locked(void **state)
+{
+    static struct child_result result;
+
+    (void)state;
+    child_run(reserve_where_all_is_locked, &result);
+    assert_true(child_exited_with(&result, 0));
 }
 
 static void reservations_without_number_keep_the_count_balanced(void **state)
@@ -282,6 +312,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(map_refuses_zero_and_absurd_sizes),
     cmocka_unit_test(mapped_bytes_counts_whole_pages_of_map_only),
     cmocka_unit_test(reserve_is_usable_to_its_end),
+    cmocka_unit_test(a_reservation_takes_no_pages_where_all_is_locked),
     cmocka_unit_test(reservations_without_number_keep_the_count_balanced),
     cmocka_unit_test(unmap_accepts_null),
     cmocka_unit_test(fail_nth_fails_exactly_that_call),
