@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <time.h>
 
+#include "base/cancel.h"
 #include "base/compiler.h"
 
 static _Atomic(const struct cca_clock_source *) replacement;
@@ -62,8 +63,10 @@ void cca_clock_sleep_us(uint64_t us)
         source->sleep_us(us);
         return;
     }
+    int cancel = cca_cancel_hold();
     while (nanosleep(&left, &left) != 0 && errno == EINTR) {
     }
+    cca_cancel_restore(cancel);
     errno = saved_errno;
 }
 

@@ -14,7 +14,7 @@
 #include "base/format.h"
 #include "base/write.h"
 
-enum { MESSAGES_MAX = 100, LINE_MAX_BYTES = 2048 };
+enum { MESSAGES_MAX = 100, LINE_MAX_BYTES = 2048, READER_WAIT_MS = 100 };
 
 static dev_t stderr_dev;
 static ino_t stderr_ino;
@@ -92,12 +92,38 @@ static void write_file(const char *bytes, size_t len)
     errno = saved_errno;
 }
 
+/* Whether there is room for PIPE_BUF bytes. Nobody may be reading: a pipe that is full, a terminal
+ * that is held. Nobody waits a second time until there is room again. */
+static bool stderr_has_room(void)
+{
+    static atomic_bool is_stuck;
+    bool was_stuck = atomic_load_explicit(&is_stuck, memory_order_relaxed);
+    bool has_room = cca_write_has_room(STDERR_FILENO, was_stuck ? 0 : READER_WAIT_MS);
+
+    if (has_room == was_stuck) {
+        atomic_store_explicit(&is_stuck, !has_room, memory_order_relaxed);
+    }
+    return has_room;
+}
+
+/* What finds no room is dropped. */
+static void write_stderr(const char *bytes, size_t len)
+{
+    while (len > 0 && stderr_has_room()) {
+        size_t piece = len < PIPE_BUF ? len : PIPE_BUF;
+
+        (void)cca_write_fully(STDERR_FILENO, bytes, piece);
+        bytes += piece;
+        len -= piece;
+    }
+}
+
 static void put(const char *bytes, size_t len)
 {
     if (file_path[0] != '\0') {
         write_file(bytes, len);
     } else if (cca_log_stderr_is_ours()) {
-        (void)cca_write_fully(STDERR_FILENO, bytes, len);
+        write_stderr(bytes, len);
     }
 }
 

@@ -2,10 +2,13 @@
 #include "base/write.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/cancel.h"
 
 static int write_all(int fd, const unsigned char *data, size_t len)
 {
@@ -45,6 +48,7 @@ int cca_write_fully(int fd, const void *data, size_t len)
 {
     int saved_errno = errno;
     sigset_t ours, before, pending;
+    int cancel = cca_cancel_hold();
     int error, raised;
 
     sigemptyset(&ours);
@@ -54,6 +58,7 @@ int cca_write_fully(int fd, const void *data, size_t len)
     sigpending(&pending);
     error = pthread_sigmask(SIG_BLOCK, &ours, &before);
     if (error != 0) {
+        cca_cancel_restore(cancel);
         return -error;
     }
     error = write_all(fd, data, len);
@@ -62,6 +67,20 @@ int cca_write_fully(int fd, const void *data, size_t len)
         take_back(raised);
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    cca_cancel_restore(cancel);
     errno = saved_errno;
     return error;
+}
+
+bool cca_write_has_room(int fd, int wait_ms)
+{
+    struct pollfd poll_fd = {.fd = fd, .events = POLLOUT};
+    int saved_errno = errno;
+    int cancel = cca_cancel_hold();
+    /* Interrupted: as if the time were over, so that signals cannot hold the caller here. */
+    bool has_room = poll(&poll_fd, 1, wait_ms) == 1;
+
+    cca_cancel_restore(cancel);
+    errno = saved_errno;
+    return has_room;
 }

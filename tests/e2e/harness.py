@@ -66,11 +66,11 @@ class Case(unittest.TestCase):
         env.update(extra)
         return env
 
-    def start(self, name, *args, preload=True, env=None, **popen):
+    def start(self, name, *args, preload=True, env=None, stderr=subprocess.PIPE, **popen):
         command = [program(name) if os.sep not in name else name] + [str(a) for a in args]
         return subprocess.Popen(command, cwd=self.folder, env=self.environment(env or {}, preload),
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True, **popen)
+                                stderr=stderr, text=True, **popen)
 
     def run_program(self, name, *args, preload=True, env=None, timeout=120):
         process = self.start(name, *args, preload=preload, env=env)

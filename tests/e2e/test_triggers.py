@@ -296,6 +296,24 @@ class FileSizeLimit(Running):
         self.assertEqual([f for f in os.listdir(self.folder) if f.endswith(".pickle") or ".tmp" in f], [])
 
 
+class NobodyReads(Running):
+    def test_a_full_pipe_on_stderr_holds_nobody(self):
+        ours, theirs = os.pipe()
+        self.addCleanup(os.close, ours)
+        self.addCleanup(os.close, theirs)
+        os.set_blocking(theirs, False)
+        try:
+            while True:
+                os.write(theirs, b"x" * 4096)
+        except BlockingIOError:
+            pass
+        os.set_blocking(theirs, True)
+        process = self.start("script", "x:100:1Mi", stderr=theirs)
+        process.communicate(timeout=20)
+        self.assertEqual(process.returncode, 0)
+        self.assertEqual(len(self.files("*.pickle")), 1)
+
+
 class Leaks(Running):
     def test_by_call_stack_with_age(self):
         run = self.run_program("script", "m:a:3Mi", "x:2:1Mi", "m:b:5Mi", "f:b")

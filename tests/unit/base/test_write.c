@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <limits.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 
+#include "base/clock.h"
 #include "base/write.h"
 #include "unit/base/child.h"
 
@@ -103,6 +106,50 @@ static void signals_of_the_program_stay_pending(void **state)
     assert_true(child_exited_with(&result, 0));
 }
 
+static void room_in_a_pipe_is_seen_and_waited_for(void **state)
+{
+    char piece[PIPE_BUF] = {0};
+    int ends[2];
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    while (cca_write_has_room(ends[1], 0)) {
+        assert_int_equal(cca_write_fully(ends[1], piece, sizeof(piece)), 0);
+    }
+    uint64_t began_ns = cca_clock_ns();
+    assert_false(cca_write_has_room(ends[1], 30));
+    assert_true(cca_clock_ns() - began_ns >= 29000000);
+    assert_int_equal(read(ends[0], piece, sizeof(piece)), sizeof(piece));
+    assert_true(cca_write_has_room(ends[1], 0));
+    close(ends[0]);
+    assert_true(cca_write_has_room(ends[1], 0));
+    close(ends[1]);
+}
+
+static void *be_cancelled(void *arg)
+{
+    pthread_cancel(pthread_self());
+    *(int *)arg = cca_write_fully(-1, "x", 1);
+    cca_clock_sleep_us(1);
+    *(int *)arg = cca_write_has_room(STDERR_FILENO, 0) ? 1 : 2;
+    pthread_testcancel();
+    *(int *)arg = 3;
+    return NULL;
+}
+
+static void a_cancelled_thread_does_not_end_here(void **state)
+{
+    pthread_t thread;
+    void *answer;
+    int reached = 0;
+
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, be_cancelled, &reached), 0);
+    assert_int_equal(pthread_join(thread, &answer), 0);
+    assert_ptr_equal(answer, PTHREAD_CANCELED);
+    assert_in_range(reached, 1, 2);
+}
+
 static void a_bad_descriptor_is_an_error(void **state)
 {
     (void)state;
@@ -114,6 +161,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(no_reader_is_an_error_and_no_signal),
     cmocka_unit_test(a_file_too_large_is_an_error_and_no_signal),
     cmocka_unit_test(signals_of_the_program_stay_pending),
+    cmocka_unit_test(room_in_a_pipe_is_seen_and_waited_for),
+    cmocka_unit_test(a_cancelled_thread_does_not_end_here),
     cmocka_unit_test(a_bad_descriptor_is_an_error),
 };
 
