@@ -250,7 +250,7 @@ static void free_in_order(struct cca_heap *heap, struct cca_block *block, cca_ke
     }
     if (!cca_stream_use_defer(heap, block, uses, key)) {
         cca_heap_complete_free(heap, block, key, cca_clock_ns());
-        cca_collect_over_limit(heap);
+        cca_collect_over_limit(heap, false);
     }
 }
 
@@ -283,7 +283,7 @@ static void free_locked(struct cca_allocator *allocator, struct cca_heap *heap,
         }
         return;
     }
-    cca_collect_over_limit(heap);
+    cca_collect_over_limit(heap, may_wait);
     if (heap->pending_bytes <= heap->pending_max_bytes) {
         return;
     }

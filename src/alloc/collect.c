@@ -39,12 +39,14 @@ static size_t idle_bytes(const struct cca_heap *heap)
     return heap->pools[0].whole_bytes + heap->pools[1].whole_bytes;
 }
 
-void cca_collect_over_limit(struct cca_heap *heap)
+void cca_collect_over_limit(struct cca_heap *heap, bool has_waited)
 {
     size_t limit = heap->allocator->settings.cache_limit;
     struct cca_detached detached;
     cca_heap_detached_init(&detached);
-    if (!cca_release_is_allowed(heap) || idle_bytes(heap) <= limit || !cca_release_is_idle(heap)) {
+    bool is_proven_by_wait = has_waited && !heap->device.has_context_events;
+    if (!cca_release_is_allowed(heap) || idle_bytes(heap) <= limit ||
+        (!is_proven_by_wait && !cca_release_is_idle(heap))) {
         return;
     }
     for (size_t idle = 0; (idle = idle_bytes(heap)) > limit;) {
@@ -115,7 +117,7 @@ bool cca_collect_oversize(struct cca_heap *heap, const struct cca_request *reque
 {
     const struct cca_policy *policy = &heap->allocator->policy;
     if (policy->max_split_size == CCA_NO_LIMIT || !cca_release_is_allowed(heap) ||
-        !cca_release_is_idle(heap)) {
+        (heap->device.has_context_events && !cca_release_is_idle(heap))) {
         return false;
     }
     size_t wanted = rounded > policy->max_split_size ? rounded : policy->max_split_size, found = 0;

@@ -8,15 +8,17 @@
 #include "alloc/heap.h"
 
 /* Gives idle segments back while there are more of them than CCA_CACHE_LIMIT allows, the largest
- * first. */
-void cca_collect_over_limit(struct cca_heap *heap);
+ * first. `has_waited`: inside a free that has just waited for its context, the one place where a
+ * driver that can prove nothing is known to be idle. */
+void cca_collect_over_limit(struct cca_heap *heap, bool has_waited);
 
 /* Collects idle large segments, the oldest first, while more than the threshold's part of the limit
- * is held. */
+ * is held. Nothing on drivers that can prove nothing. */
 void cca_collect_old(struct cca_heap *heap);
 
 /* Without an oversize rule there is nothing to gain here. With one: the smallest oversize block
- * that is big enough goes back, else the largest ones until their sum is. True when enough did. */
+ * that is big enough goes back, else the largest ones until their sum is. True when enough did. For requests that would fail:
+ * where nothing can be proven the driver's free may wait. */
 bool cca_collect_oversize(struct cca_heap *heap, const struct cca_request *request, size_t rounded);
 
 #endif

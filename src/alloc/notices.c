@@ -119,11 +119,13 @@ void cca_allocator_synchronized(struct cca_allocator *allocator, struct cca_heap
         cca_fence_poll(heap, CCA_FENCE_ALL);
         cca_stream_use_poll(heap);
     }
-    bool is_idle = key == CCA_KEY_READY && heap->generation == generation;
-    if (is_idle && !cca_allocator_is_serving(allocator)) {
+    /* What other threads have submitted since is not over, and the driver's free would wait. */
+    if (heap->generation != generation) {
+        /* nothing is left */
+    } else if (cca_allocator_is_serving(allocator)) {
+        cca_collect_over_limit(heap, false);
+    } else if (key == CCA_KEY_READY && cca_release_is_idle(heap)) {
         cca_release_ready(heap);
-    } else if (heap->generation == generation) {
-        cca_collect_over_limit(heap);
     }
     cca_verify_if_wanted(heap);
     cca_lock_drop(&heap->lock);
@@ -135,13 +137,18 @@ void cca_allocator_make_room(struct cca_allocator *allocator, struct cca_heap *h
     cca_lock_take(&heap->lock);
     size_t idle_bytes = heap->pools[0].whole_bytes + heap->pools[1].whole_bytes;
     bool has_pending = cca_fence_is_awaited(heap);
+    struct cca_device device = heap->device;
     cca_lock_drop(&heap->lock);
     if ((idle_bytes == 0 && !has_pending) ||
-        heap->device.ops->mem_info(heap->device.self, &free_bytes, &total_bytes).kind != CCA_OK ||
-        free_bytes / 2 > bytes) {
+        device.ops->mem_info(device.self, &free_bytes, &total_bytes).kind != CCA_OK) {
         return;
     }
-    (void)cca_allocator_release_idle(allocator, heap);
+    /* What is free may be cut up. Where the driver's free waits only what would surely fail does.
+     */
+    size_t enough = device.has_context_events && bytes < SIZE_MAX / 2 ? 2 * bytes : bytes;
+    if (free_bytes < enough) {
+        (void)cca_allocator_release_idle(allocator, heap);
+    }
 }
 
 void cca_allocator_poll(struct cca_allocator *allocator, struct cca_heap *heap)
@@ -150,7 +157,7 @@ void cca_allocator_poll(struct cca_allocator *allocator, struct cca_heap *heap)
     cca_lock_take(&heap->lock);
     cca_fence_poll(heap, CCA_FENCE_ALL);
     cca_stream_use_poll(heap);
-    cca_collect_over_limit(heap);
+    cca_collect_over_limit(heap, false);
     cca_verify_if_wanted(heap);
     cca_lock_drop(&heap->lock);
 }
@@ -257,6 +264,9 @@ size_t cca_allocator_release_idle(struct cca_allocator *allocator, struct cca_he
 
 void cca_allocator_empty_cache(struct cca_allocator *allocator)
 {
+    if (cca_gate_is_closed(&allocator->gate)) {
+        return;
+    }
     CCA_EACH_HEAP (heap, allocator) {
         if (heap->accounts == heap) {
             (void)cca_siblings_release(heap, true);

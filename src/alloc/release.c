@@ -67,7 +67,7 @@ static size_t release_before(struct cca_heap *heap, struct cca_private_pool *onl
 bool cca_release_is_idle(struct cca_heap *heap)
 {
     uint64_t generation = heap->generation;
-    if (!heap->rekeys || !heap->device.has_context_events) {
+    if (!heap->rekeys) {
         return true;
     }
     struct cca_proof proof = cca_fence_prove(heap);

@@ -32,8 +32,8 @@ void cca_release_over_cap(struct cca_heap *heap);
 bool cca_release_is_allowed(const struct cca_heap *heap);
 
 /* Whether a free by the driver would return at once: the device is seen to be done with everything
- * submitted before. A core in stream order leaves the waiting to the driver; where the driver has
- * no context events nothing can be seen, and READY memory goes back as natively, with its wait. */
+ * submitted before. Never where the driver has no context events. A core in stream order leaves the
+ * waiting to the driver. */
 bool cca_release_is_idle(struct cca_heap *heap);
 
 /* Frees the memory of detached segments. The driver's free may wait for the whole device: call it
@@ -41,8 +41,9 @@ bool cca_release_is_idle(struct cca_heap *heap);
 size_t cca_release_detached(struct cca_heap *heap, struct cca_detached *detached);
 
 /* Gives back what a proof allows; `only`: of this private pool, NULL: of all. Without a proof
- * nothing goes back, for the driver's free might wait without end; but see cca_release_is_idle
- * about drivers that can prove nothing. A core driven in stream order gives back all that is free,
+ * nothing goes back, for the driver's free might wait without end; but where the
+ * driver has no context events READY memory goes back with its wait: for requests that would fail,
+ * and where the program asks for it. A core driven in stream order gives back all that is free,
  * as the driver's own free waits. */
 size_t cca_release_proven(struct cca_heap *heap, struct cca_private_pool *only,
                           const struct cca_proof *proof);

@@ -31,7 +31,7 @@ size_t cca_siblings_release(const struct cca_heap *heap, bool and_itself)
             continue;
         }
         cca_lock_take(&one->lock);
-        if (one->state == CCA_HEAP_UP && one == heap && cca_gate_is_closed(&one->allocator->gate)) {
+        if (one->state == CCA_HEAP_UP && cca_gate_is_closed(&one->allocator->gate)) {
             bytes += cca_release_beside_capture(one);
         } else if (one->state == CCA_HEAP_UP) {
             bytes += cca_release_waiting(one, one->allocator->config->oom_wait_ms);

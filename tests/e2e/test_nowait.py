@@ -61,6 +61,12 @@ class NoWait(Case):
         """Waits CCA_OOM_WAIT_MS at most."""
         self.check("malloc-too-much", "malloc-too-much-pending")
 
+    def test_what_may_go_back_to_the_driver(self):
+        """Its free waits: not where the program's own call does not."""
+        self.check("malloc-that-fits", SIMCUDA_MEM="1g")
+        self.check("free-async-and-wait", CCA_CACHE_LIMIT="1m")
+        self.check("free-async-and-wait", CCA_MEMORY_LIMIT="300m", CCA_GARBAGE_COLLECTION_THRESHOLD="0.1")
+
     def test_queries(self):
         self.check("mem-get-info", "event-query")
 

@@ -4,8 +4,14 @@
  * the seconds of a second argument. */
 #include <stdatomic.h>
 
+#include <cuda.h>
+
 #include "program.h"
 #include "watchdog.h"
+
+/* The header names a later form, which old drivers lack. */
+#undef cuCtxCreate_v2
+CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device);
 
 enum { HANG_SECONDS = 4 };
 static const double at_once_seconds = 1.5;
@@ -90,6 +96,33 @@ static void two_large_holes(void)
     MUST(cudaMalloc(&q, (size_t)6 << 30));
     MUST(cudaFree(p));
     MUST(cudaFree(q));
+}
+
+/* On drivers before 12.5 the second context ends caching, which leaves 64 MiB idle. */
+static void fill_cache_and_end_caching(void)
+{
+    CUcontext mine, before;
+    fill_cache();
+    cuCtxGetCurrent(&before);
+    printf("cuCtxCreate -> %d\n", (int)cuCtxCreate_v2(&mine, 0, 0));
+    cuCtxSetCurrent(before);
+}
+
+static void call_malloc_that_fits(void)
+{
+    SHOW(cudaMalloc(&p, 600 << 20));
+}
+
+static void allocate_async_much(void)
+{
+    MUST(cudaMallocAsync(&p, 64 << 20, idle));
+}
+
+static void call_free_async_and_wait(void)
+{
+    SHOW(cudaFreeAsync(p, idle));
+    SHOW(cudaStreamSynchronize(idle));
+    SHOW(cudaMalloc(&p, 128 << 20));
 }
 
 static void call_malloc_free_async(void)
@@ -216,6 +249,8 @@ static const struct {
     {"pool-create", fill_cache, call_pool_create},
     {"peer", fill_cache, call_peer},
     {"malloc", fill_cache, call_malloc},
+    {"malloc-that-fits", fill_cache_and_end_caching, call_malloc_that_fits},
+    {"free-async-and-wait", allocate_async_much, call_free_async_and_wait},
     {"malloc-too-much", fill_cache, call_malloc_too_much},
     {"malloc-too-much-pending", allocate_async, call_malloc_too_much_beside_pending},
     {"malloc-over-holes", two_large_holes, call_malloc_over_holes},

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What goes back to the driver while the program captures a graph on a stream of its own. */
+/* When cached memory goes back to the driver: where its free may wait no longer than the program's
+ * own call, and while the program captures a graph on a stream of its own. */
 #include "support/heap_fixture.h"
 
 #include "alloc/fence.h"
@@ -210,6 +211,84 @@ static void expandable_segments_take_no_more_than_the_cap(void **state)
     close_capturing(&fix);
 }
 
+static void after_a_stop_a_wait_of_the_program_does_not_wait_for_later_work(void **state)
+{
+    (void)state;
+    struct fixture fix;
+    fixture_open(&fix, 1);
+    fix_free(&fix, fix_malloc(&fix, MIB(60)));
+    cca_allocator_stop(fix.allocator);
+    uint64_t mark = cca_allocator_sync_mark(fix.allocator, fix.heaps[0]);
+    scripted_finish(fix.scripts[0]);
+    scripted_submit(fix.scripts[0]); /* another thread does, meanwhile */
+    cca_allocator_synchronized(fix.allocator, fix.heaps[0], CCA_KEY_READY, mark);
+    assert_int_equal(fix.scripts[0]->frees_made, 0);
+    scripted_finish(fix.scripts[0]);
+    mark = cca_allocator_sync_mark(fix.allocator, fix.heaps[0]);
+    cca_allocator_synchronized(fix.allocator, fix.heaps[0], CCA_KEY_READY, mark);
+    assert_int_equal(fix.scripts[0]->frees_made, 1);
+    fixture_close(&fix);
+}
+
+static void set_cache_limit(struct cca_config *config)
+{
+    config->cache_limit = MIB(1);
+}
+
+/* Without context events nobody knows whether the device is idle, and the driver's free waits. */
+static void without_proof_only_a_free_that_waits_gives_back(void **state)
+{
+    (void)state;
+    struct fixture fix;
+    fixture_open_with(&fix, 1, set_cache_limit);
+    fix.heaps[0]->device.has_context_events = false;
+    uint64_t a = fix_malloc_async(&fix, MIB(60), 5);
+    scripted_submit(fix.scripts[0]);
+    fix_free_async(&fix, a, 5);
+    uint64_t mark = cca_allocator_sync_mark(fix.allocator, fix.heaps[0]);
+    cca_allocator_synchronized(fix.allocator, fix.heaps[0], 5, mark);
+    cca_allocator_poll(fix.allocator, fix.heaps[0]);
+    assert_int_equal(fix.scripts[0]->frees_made, 0);
+    fix_free(&fix, fix_malloc(&fix, KIB(4)));
+    assert_true(fix.scripts[0]->frees_made >= 1);
+    fixture_close(&fix);
+}
+
+static void set_threshold(struct cca_config *config)
+{
+    config->memory_limit = MIB(300);
+    config->garbage_collection_threshold = 0.1;
+}
+
+static void without_proof_nothing_is_collected_in_an_allocation(void **state)
+{
+    (void)state;
+    struct fixture fix;
+    fixture_open_with(&fix, 1, set_threshold);
+    fix.heaps[0]->device.has_context_events = false;
+    fix_free(&fix, fix_malloc(&fix, MIB(64)));
+    scripted_submit(fix.scripts[0]);
+    assert_int_not_equal(fix_malloc(&fix, MIB(128)), 0);
+    assert_int_equal(fix.scripts[0]->frees_made, 0);
+    fixture_close(&fix);
+}
+
+static void without_proof_room_is_made_only_where_it_is_missing(void **state)
+{
+    (void)state;
+    struct fixture fix;
+    fixture_open(&fix, 1);
+    fix.scripts[0]->memory_bytes = MIB(1000);
+    fix.heaps[0]->device.has_context_events = false;
+    fix_free(&fix, fix_malloc(&fix, MIB(64)));
+    scripted_submit(fix.scripts[0]);
+    cca_allocator_make_room(fix.allocator, fix.heaps[0], MIB(600));
+    assert_int_equal(fix.scripts[0]->frees_made, 0);
+    cca_allocator_make_room(fix.allocator, fix.heaps[0], MIB(950));
+    assert_int_equal(fix.scripts[0]->frees_made, 1);
+    fixture_close(&fix);
+}
+
 static void what_is_left_is_over_with_the_capture(void **state)
 {
     (void)state;
@@ -236,6 +315,10 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_capture_that_was_told_of_keeps_everything),
     cmocka_unit_test(others_that_are_out_of_memory_are_helped),
     cmocka_unit_test(expandable_segments_take_no_more_than_the_cap),
+    cmocka_unit_test(after_a_stop_a_wait_of_the_program_does_not_wait_for_later_work),
+    cmocka_unit_test(without_proof_only_a_free_that_waits_gives_back),
+    cmocka_unit_test(without_proof_nothing_is_collected_in_an_allocation),
+    cmocka_unit_test(without_proof_room_is_made_only_where_it_is_missing),
     cmocka_unit_test(what_is_left_is_over_with_the_capture),
 };
 
