@@ -124,6 +124,10 @@ class Browser:
             raise RuntimeError(answer['exceptionDetails'].get('exception', {}).get('description'))
         return answer['result'].get('value')
 
+    def frame(self):
+        """Waits until the page has drawn what was asked of it."""
+        self.value('new Promise(done => requestAnimationFrame(() => setTimeout(done)))')
+
     def thread_ms(self):
         """Processor time that the page's own thread has taken since the page was opened."""
         rows = self.call('Performance.getMetrics')['metrics']

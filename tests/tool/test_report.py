@@ -117,6 +117,7 @@ class Page(FolderTest):
     def axis_of_events(self):
         self.browser.value('document.getElementById("axis").value = "event";'
                            'document.getElementById("axis").dispatchEvent(new Event("change"))')
+        self.browser.frame()
 
     def x_of(self, moment):
         """Where a moment lies in the window, in a timeline."""
@@ -268,7 +269,7 @@ class Page(FolderTest):
         self.assertAlmostEqual((high - low) / (whole[1] - whole[0]), 0.3 * width / (width - 84),
                                delta=0.02)
         page.wheel(x + width / 2, y + 100, -200)
-        page.value('new Promise(done => setTimeout(done, 100))')
+        page.frame()
         self.assertLess(page.value('ccaReport.view.high - ccaReport.view.low'), high - low)
         page.value('document.getElementById("reset-zoom").click()')
         self.assertEqual(page.value('[ccaReport.view.low, ccaReport.view.high]'), whole)
