@@ -17,7 +17,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(ROOT, 'scripts'))
 
 import hook_table  # noqa: E402
-from ccatool import place, variables  # noqa: E402
+from ccatool import place, definition, variables  # noqa: E402
 from ccatool.main import VERBS  # noqa: E402
 
 
@@ -97,7 +97,7 @@ def helps():
     for match in re.finditer(r'^[A-Z]+\(\w+,\s*(CCA_\w+)((?:"(?:[^"\\]|\\.)*"|[^")])*)\)', source,
                              flags=re.M):
         last = re.search(r'((?:"(?:[^"\\]|\\.)*"\s*)+)$', match.group(2))
-        found[match.group(1)] = variables.unquoted(last.group(1)) if last else ''
+        found[match.group(1)] = definition.unquoted(last.group(1)) if last else ''
     return found
 
 

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: MIT
 """The library's variables: which exist, and what a value of one comes to.
 
-The rows are read from src/config/options.def, the same from which the library is built; the build
-puts a copy beside this file.
+The rows are those of src/config/options.def, from which the library is built.
 """
 import difflib
-import os
 import re
 
-from . import signals
+from . import definition, signals
+from .definition import unquoted
 from .failure import Failure
 
 PREFIX = 'CCA_'
@@ -110,36 +109,10 @@ def limit(code):
     return CONSTANTS[code] if code in CONSTANTS else int(code, 0)
 
 
-def unquoted(code):
-    return ''.join(re.findall(r'"((?:[^"\\]|\\.)*)"', code))
-
-
-def parse_rows(source):
-    """The variables of an options.def, in its order."""
-    source = re.sub(r'/\*.*?\*/', '', source, flags=re.S)
-    rows = []
-    pattern = r'^(%s)\(((?:"(?:[^"\\]|\\.)*"|[^")])*)\)' % '|'.join(ROW_KINDS)
-    for match in re.finditer(pattern, source, flags=re.M):
-        fields = re.findall(r'(?:"(?:[^"\\]|\\.)*"|[^",])+', match.group(2))
-        rows.append(Variable(match.group(1), [field.strip() for field in fields]))
-    return rows
-
-
-def definition_paths():
-    here = os.path.dirname(os.path.realpath(__file__))
-    return [os.path.join(here, 'options.def'),
-            os.path.join(here, '..', '..', 'src', 'config', 'options.def')]
-
-
 def known():
     """All variables by name, in the order of the rows."""
-    for path in definition_paths():
-        try:
-            with open(path, encoding='utf-8') as stream:
-                return {row.name: row for row in parse_rows(stream.read())}
-        except OSError:
-            continue
-    raise Failure('options.def not found beside the tool')
+    return {fields[1]: Variable(kind, fields)
+            for kind, fields in definition.rows('options.def', ROW_KINDS)}
 
 
 def full_name(name):
