@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "base/log.h"
 #include "base/reentry.h"
 #include "device/cuda_device.h"
 #include "device/cuda_table.h"
@@ -50,6 +51,19 @@ int cca_context_runtime_version(const void *caller)
     return get != NULL && get(&version) == CUDA_SUCCESS ? version : 0;
 }
 
+/* A device without memory pools refuses allocations in stream order natively. */
+static void note_fallback(const struct cca_cuda_table *table, int ordinal)
+{
+    const struct cca_config *config = cca_process_config();
+    if (config->mode == CCA_MODE_CACHE && config->async != CCA_ASYNC_FORWARD &&
+        !cca_cuda_has_pools(table, ordinal)) {
+        cca_log_and_keep(CCA_LOG_INFO,
+                         "device %d has no memory pools: cudaMallocAsync is served from the cache "
+                         "all the same (CCA_ASYNC=forward gives the error)",
+                         ordinal);
+    }
+}
+
 /* The heap of a context that is up. */
 static CCA_COLD struct cca_heap *attach(const struct cca_cuda_table *table, CUcontext ctx,
                                         int ordinal, bool is_own, const void *caller)
@@ -67,6 +81,7 @@ static CCA_COLD struct cca_heap *attach(const struct cca_cuda_table *table, CUco
     if (allocator == NULL) {
         return NULL;
     }
+    note_fallback(table, ordinal);
     cca_valve_replay();
     cca_share_replay();
     cca_captures_replay();

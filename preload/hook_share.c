@@ -10,6 +10,7 @@
 #include "preload/context.h"
 #include "preload/devices.h"
 #include "preload/hook.h"
+#include "preload/loader.h"
 
 static atomic_bool is_async_stopped;
 
@@ -21,9 +22,28 @@ bool cca_share_async_is_stopped(void)
     return atomic_load_explicit(&is_async_stopped, memory_order_relaxed);
 }
 
+/* CCA_IPC=auto: a program, or a library of it, that refers to the call will want to make it. */
+static void look_for_exporters(struct cca_allocator *allocator)
+{
+    static const char *const names[] = {"cudaIpcGetMemHandle", "cuIpcGetMemHandle", NULL};
+    static atomic_bool has_looked;
+    struct cca_loader_object object;
+    if (cca_process_config()->ipc != CCA_IPC_AUTO || atomic_exchange(&has_looked, true)) {
+        return;
+    }
+    const char *name = cca_loader_importer(names, &object);
+    if (name != NULL && cca_allocator_dedicate(allocator)) {
+        cca_log_and_keep(CCA_LOG_INFO, "blocks get segments of their own, as %s refers to %s",
+                         object.path[0] != '\0' ? object.path : "the program", name);
+    }
+}
+
 void cca_share_replay(void)
 {
     struct cca_allocator *allocator = cca_process_allocator();
+    if (allocator != NULL) {
+        look_for_exporters(allocator);
+    }
     for (int i = 0; allocator != NULL && i < CCA_DEVICES_MAX; i++) {
         uint64_t others = atomic_exchange(&early_peers[i], 0);
         for (; others != 0; others &= others - 1) {
@@ -81,8 +101,8 @@ int cuCtxDisablePeerAccess(void *ctx)
 static void stop_async(enum cca_row row)
 {
     if (!atomic_exchange(&is_async_stopped, true) && cca_process_config()->mode == CCA_MODE_CACHE) {
-        cca_log(CCA_LOG_INFO, "asynchronous allocations go to CUDA: the program called %s",
-                cca_row_name(row));
+        cca_log_and_keep(CCA_LOG_INFO, "asynchronous allocations go to CUDA: the program called %s",
+                         cca_row_name(row));
     }
 }
 
@@ -199,10 +219,13 @@ static bool must_refuse_export(uint64_t addr)
                     (cca_process_config()->ipc != CCA_IPC_REFUSE && has_asked(addr));
     bool refuse = info.is_ours && !(info.is_live_block && is_meant);
     if (refuse) {
+        bool is_late = cca_process_config()->ipc == CCA_IPC_AUTO &&
+                       cca_allocator_dedicate(allocator);
         cca_log(CCA_LOG_WARN,
                 "cuIpcGetMemHandle refused for %p: the block does not fill its segment of %zu "
-                "bytes (CCA_IPC=dedicated gives blocks segments of their own)",
-                (void *)(uintptr_t)addr, info.segment_bytes);
+                "bytes (CCA_IPC=dedicated gives blocks segments of their own%s)",
+                (void *)(uintptr_t)addr, info.segment_bytes,
+                is_late ? ", which later blocks have from now on" : "");
     }
     cca_hook_count(CCA_ROW_cuIpcGetMemHandle, refuse ? CCA_COVERAGE_SERVED : CCA_COVERAGE_PASSED);
     cca_hook_leave();
@@ -214,5 +237,10 @@ int cuIpcGetMemHandle(void *handle, uint64_t addr)
     if (must_refuse_export(addr)) {
         return CCA_CUDA_INVALID_VALUE;
     }
-    return CCA_FORWARD_DRIVER(cuIpcGetMemHandle, handle, addr);
+    int result = CCA_FORWARD_DRIVER(cuIpcGetMemHandle, handle, addr);
+    if (result == CCA_CUDA_SUCCESS && cca_hook_enter_again()) {
+        cca_process_exported(addr);
+        cca_hook_leave();
+    }
+    return result;
 }

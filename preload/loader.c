@@ -13,6 +13,7 @@
 #include "base/loader_gate.h"
 #include "base/object_at.h"
 #include "preload/lookup.h"
+#include "preload/symbols.h"
 
 void cca_loader_start(void)
 {
@@ -61,6 +62,21 @@ static void measure(const struct dl_phdr_info *info, uintptr_t *start_out, uintp
     *end_out = end;
 }
 
+/* False: its path is too long. */
+static bool describe(const struct dl_phdr_info *info, struct cca_loader_object *object_out)
+{
+    const char *path = info->dlpi_name != NULL ? info->dlpi_name : "";
+    size_t length = strlen(path);
+    if (length >= CCA_LOADER_PATH_BYTES) {
+        return false;
+    }
+    object_out->map = NULL;
+    measure(info, &object_out->start, &object_out->end);
+    object_out->unloads = info->dlpi_subs;
+    memcpy(object_out->path, path, length + 1);
+    return true;
+}
+
 static int match_object(struct dl_phdr_info *info, size_t size, void *user)
 {
     (void)size;
@@ -68,18 +84,12 @@ static int match_object(struct dl_phdr_info *info, size_t size, void *user)
     uintptr_t start, end;
     measure(info, &start, &end);
     const char *path = info->dlpi_name != NULL ? info->dlpi_name : "";
-    size_t length = strlen(path);
     bool matches = search->part != NULL ? strstr(file_name(path), search->part) != NULL
                                         : search->addr >= start && search->addr < end;
-    if (!matches || length >= CCA_LOADER_PATH_BYTES || search->skip-- > 0) {
+    if (!matches || strlen(path) >= CCA_LOADER_PATH_BYTES || search->skip-- > 0) {
         return 0;
     }
-    search->object->map = NULL;
-    search->object->start = start;
-    search->object->end = end;
-    search->object->unloads = info->dlpi_subs;
-    memcpy(search->object->path, path, length + 1);
-    return 1;
+    return describe(info, search->object);
 }
 
 bool cca_loader_object_named(const char *part, int position, struct cca_loader_object *object_out)
@@ -132,15 +142,6 @@ bool cca_loader_object_at(const void *addr, struct cca_loader_object *object_out
     return true;
 }
 
-/* An object's own table of symbols. */
-struct symbols {
-    const ElfW(Sym) * entries;
-    const char *texts;
-    const ElfW(Half) * versions; /* NULL = none */
-    const uint32_t *gnu_hash;    /* one of the two, or none */
-    const uint32_t *sysv_hash;
-};
-
 struct definition_search {
     const char *name;
     uint32_t hash;
@@ -149,73 +150,6 @@ struct definition_search {
     void *function;
     uintptr_t owner;
 };
-
-/* Some loaders replace offsets by addresses in place, others do not. */
-static const void *table_at(const struct dl_phdr_info *info, uintptr_t value)
-{
-    return (const void *)(value < info->dlpi_addr ? info->dlpi_addr + value : value);
-}
-
-static struct symbols read_symbols(const struct dl_phdr_info *info)
-{
-    struct symbols symbols = {0};
-    const ElfW(Dyn) *entry = NULL;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) {
-            entry = (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-        }
-    }
-    for (; entry != NULL && entry->d_tag != DT_NULL; entry++) {
-        const void *table = table_at(info, entry->d_un.d_ptr);
-        switch (entry->d_tag) {
-        case DT_SYMTAB: symbols.entries = table; break;
-        case DT_STRTAB: symbols.texts = table; break;
-        case DT_VERSYM: symbols.versions = table; break;
-        case DT_GNU_HASH: symbols.gnu_hash = table; break;
-        case DT_HASH: symbols.sysv_hash = table; break;
-        default: break;
-        }
-    }
-    return symbols;
-}
-
-static void consider(const struct dl_phdr_info *info, const struct symbols *symbols, uint32_t index,
-                     struct definition_search *search)
-{
-    enum { OLD_VERSION = 0x8000 };
-    const ElfW(Sym) *symbol = &symbols->entries[index];
-    if (symbol->st_shndx == SHN_UNDEF ||
-        strcmp(symbols->texts + symbol->st_name, search->name) != 0 ||
-        (symbols->versions != NULL && (symbols->versions[index] & OLD_VERSION) != 0)) {
-        return;
-    }
-    /* Anything but a plain function counts and is no answer. */
-    search->count += (symbol->st_info & 0xf) == STT_FUNC ? 1 : 2;
-    search->function = (void *)(info->dlpi_addr + symbol->st_value);
-}
-
-static void search_gnu(const struct dl_phdr_info *info, const struct symbols *symbols,
-                       struct definition_search *search)
-{
-    enum { WORD_BITS = sizeof(ElfW(Addr)) * 8 };
-    const uint32_t *head = symbols->gnu_hash;
-    uint32_t buckets = head[0], first = head[1], words = head[2], shift = head[3];
-    const ElfW(Addr) *filter = (const ElfW(Addr) *)&head[4];
-    const uint32_t *bucket = (const uint32_t *)&filter[words], *chain = &bucket[buckets];
-    uint32_t hash = search->hash;
-    ElfW(Addr) word = words != 0 ? filter[hash / WORD_BITS % words] : 0;
-    if (buckets == 0 || (word >> hash % WORD_BITS & word >> (hash >> shift) % WORD_BITS & 1) == 0) {
-        return;
-    }
-    uint32_t index = bucket[hash % buckets];
-    for (bool is_last = index < first; !is_last; index++) {
-        uint32_t value = chain[index - first];
-        if ((value | 1) == (hash | 1)) {
-            consider(info, symbols, index, search);
-        }
-        is_last = (value & 1) != 0;
-    }
-}
 
 bool cca_loader_is_ours(const void *addr)
 {
@@ -228,31 +162,22 @@ static int count_definitions(struct dl_phdr_info *info, size_t size, void *user)
 {
     (void)size;
     struct definition_search *search = user;
-    struct symbols symbols = read_symbols(info);
+    struct cca_symbols symbols;
     uintptr_t start, end;
-    int before = search->count;
     measure(info, &start, &end);
-    if (symbols.entries == NULL || symbols.texts == NULL || cca_loader_is_ours((void *)start) ||
-        (search->only != 0 && search->only != start)) {
+    if (cca_loader_is_ours((void *)start) || (search->only != 0 && search->only != start) ||
+        !cca_symbols_read(&symbols, info)) {
         return 0;
     }
-    if (symbols.gnu_hash != NULL) {
-        search_gnu(info, &symbols, search);
-    } else if (symbols.sysv_hash != NULL) {
-        for (uint32_t i = 1; i < symbols.sysv_hash[1]; i++) {
-            consider(info, &symbols, i, search);
-        }
-    }
-    search->owner = search->count != before ? start : search->owner;
+    int count = cca_symbols_define(&symbols, search->name, search->hash, &search->function);
+    search->owner = count != 0 ? start : search->owner;
+    search->count += count;
     return search->count > 1;
 }
 
 static void begin_search(struct definition_search *search, const char *name)
 {
-    *search = (struct definition_search){.name = name, .hash = 5381};
-    for (const char *at = name; *at != '\0'; at++) {
-        search->hash = search->hash * 33 + (unsigned char)*at;
-    }
+    *search = (struct definition_search){.name = name, .hash = cca_symbols_hash(name)};
 }
 
 void *cca_loader_sole_definition(const char *name, uintptr_t *owner_out)
@@ -274,4 +199,76 @@ bool cca_loader_defines(const struct cca_loader_object *object, const char *name
     search.only = object->start;
     (void)walk(count_definitions, &search);
     return search.count > 0;
+}
+
+/* What one object, told by its start, has to say of itself. */
+struct own_search {
+    uintptr_t start;
+    bool is_found;
+    struct cca_symbols symbols;
+};
+
+static int read_own(struct dl_phdr_info *info, size_t size, void *user)
+{
+    (void)size;
+    struct own_search *search = user;
+    uintptr_t start, end;
+    measure(info, &start, &end);
+    search->is_found = start == search->start && cca_symbols_read(&search->symbols, info);
+    return start == search->start;
+}
+
+bool cca_loader_needed_version(const struct cca_loader_object *object, const char *name,
+                               char *version_out, size_t bytes)
+{
+    struct own_search search = {.start = object->start};
+    uint32_t index;
+    (void)walk(read_own, &search);
+    const char *version = search.is_found && cca_symbols_import(&search.symbols, name, &index)
+                              ? cca_symbols_needed_version(&search.symbols, index)
+                              : NULL;
+    size_t length = version != NULL ? strlen(version) : bytes;
+    if (length < bytes) {
+        memcpy(version_out, version, length + 1);
+    }
+    return length < bytes;
+}
+
+bool cca_loader_has_versions(const struct cca_loader_object *object)
+{
+    struct own_search search = {.start = object->start};
+    (void)walk(read_own, &search);
+    return search.is_found && search.symbols.has_versions;
+}
+
+struct import_search {
+    const char *const *names;
+    struct cca_loader_object *object;
+    const char *found;
+};
+
+static int find_imports(struct dl_phdr_info *info, size_t size, void *user)
+{
+    (void)size;
+    struct import_search *search = user;
+    struct cca_symbols symbols;
+    uintptr_t start, end;
+    uint32_t index;
+    measure(info, &start, &end);
+    if (cca_loader_is_ours((void *)start) || !cca_symbols_read(&symbols, info)) {
+        return 0;
+    }
+    for (int i = 0; search->names[i] != NULL; i++) {
+        if (cca_symbols_import(&symbols, search->names[i], &index)) {
+            search->found = search->names[i];
+            return describe(info, search->object);
+        }
+    }
+    return 0;
+}
+
+const char *cca_loader_importer(const char *const *names, struct cca_loader_object *object_out)
+{
+    struct import_search search = {.names = names, .object = object_out};
+    return walk(find_imports, &search) != 0 ? search.found : NULL;
 }

@@ -6,6 +6,7 @@
 #define CCA_PRELOAD_LOADER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { CCA_LOADER_PATH_BYTES = 1024 };
@@ -49,5 +50,17 @@ bool cca_loader_glance_at(const void *addr, struct cca_loader_glance *glance_out
 /* The function of this name when exactly one object but ours defines it, or NULL: then whoever
  * refers to the name means that one, whatever its scope, and no other interposer is passed over. */
 void *cca_loader_sole_definition(const char *name, uintptr_t *owner_out);
+
+/* The version by which the object refers to a name that another one defines, as "libcudart.so.12";
+ * false when it does not refer to it by itself, or without a version. */
+bool cca_loader_needed_version(const struct cca_loader_object *object, const char *name,
+                               char *version_out, size_t bytes);
+
+/* Whether the object gives versions to what it defines. */
+bool cca_loader_has_versions(const struct cca_loader_object *object);
+
+/* An object that refers to one of these names (NULL behind the last): which one, or NULL. What is
+ * only looked up at run time does not count. */
+const char *cca_loader_importer(const char *const *names, struct cca_loader_object *object_out);
 
 #endif

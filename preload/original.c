@@ -15,7 +15,7 @@
 #include "preload/loader.h"
 #include "preload/lookup.h"
 
-enum { MODULES_MAX = 64, KEPT_MAX = 32 };
+enum { MODULES_MAX = 64, KEPT_MAX = 32, VERSION_BYTES = 64 };
 
 /* The main program's own address for a function may be a jump slot that leads to us. */
 static bool is_genuine(void *found, struct cca_loader_object *owner_out)
@@ -88,14 +88,34 @@ static void *look_up_next(const char *name, struct cca_loader_object *owner_out)
     return found;
 }
 
+/* The caller names the runtime that it was linked to by a version: of several, only that one will
+ * do. An interposer's definition without a version fits, too. */
+static void *look_up_needed(const struct cca_loader_object *caller, const char *name,
+                            struct cca_loader_object *owner_out)
+{
+    char version[VERSION_BYTES];
+    if (!cca_loader_needed_version(caller, name, version, sizeof(version))) {
+        return NULL;
+    }
+    void *found = cca_lookup_real(RTLD_NEXT, name);
+    if (!is_genuine(found, owner_out) || cca_loader_has_versions(owner_out)) {
+        found = dlvsym(RTLD_NEXT, name, version);
+    }
+    if (!is_genuine(found, owner_out)) {
+        return NULL;
+    }
+    keep_loaded(owner_out);
+    return found;
+}
+
 /* As the dynamic linker would have bound the caller's reference without us: what is loaded at
  * program start meets the definitions behind ours, another interposer's included; a library that
  * came in later with a runtime of its own meets that one. */
 static CCA_NOINLINE void *look_up_runtime(const struct cca_loader_object *caller, const char *name)
 {
     struct cca_loader_object owner;
-    void *found = NULL;
-    if (caller->path[0] != '\0') {
+    void *found = look_up_needed(caller, name, &owner);
+    if (found == NULL && caller->path[0] != '\0') {
         found = look_up_in(caller, name, &owner);
     }
     if (found == NULL) {

@@ -45,7 +45,7 @@ OWN_KEYS = {'version': str, 'host': str, 'pid': int, 'program': str, 'command_li
             'settings': dict, 'stats': list, 'counters': list, 'modules': list, 'devices': list}
 # What newer versions write; an older file may lack it.
 LATER_OWN_KEYS = {'is_partial': bool, 'mark_time_us': int, 'unwinder': str, 'symbolized': str,
-                  'peak': list, 'unmanaged': list}
+                  'peak': list, 'unmanaged': list, 'messages': list}
 MODULE_KEYS = {'path': str, 'base': int, 'build_id': str, 'start': int, 'end': int,
                'is_unloaded': bool}
 DEVICE_KEYS = {'device': int, 'total': int, 'free': int, 'reserved': int, 'other': int}

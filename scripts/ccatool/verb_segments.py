@@ -67,6 +67,7 @@ def segment_data(segment):
             'bytes': integer(segment, 'total_size'), 'stream': integer(segment, 'stream'),
             'type': segment.get('segment_type'), 'expandable': segment.get('is_expandable') is True,
             'pool_id': list(pool_of(segment, 'segment_pool_id')), 'blocks': blocks,
+            'exported': any(block.get('exported') is True for block in segment['blocks']),
             'live_bytes': sums[USED], 'pending_bytes': sums[PENDING], 'free_bytes': sums[FREE],
             'largest_free_bytes': largest}
 
@@ -113,6 +114,8 @@ def print_device(device, segments, rows, width, most, style):
         marks = ['expandable'] * row['expandable']
         if row['pool_id'] != [0, 0]:
             marks.append('pool %s' % '.'.join(str(part) for part in row['pool_id']))
+        if row['exported']:
+            marks.append('exported')
         if row['stream']:
             marks.append('stream %#x' % row['stream'])
         print('  %10s  %10s  %10s  %7d  %#-14x  %s%s' % (

@@ -23,6 +23,7 @@ TAKES_COMMAND = False
 VALUE_OPTIONS = ()
 
 TOP_STACKS = 5
+MESSAGES = 4
 STACK_DEPTH = 12
 STACK_INDENT = 52
 CAUSES = {'signal': 'on a signal', 'exit': 'at exit', 'oom': 'out of memory', 'api': 'by request',
@@ -88,6 +89,17 @@ def head_rows(snapshot):
                  for part in ('driver', 'runtime') if integer(own, part + '_version')]
     if versions:
         rows.append(('versions', ', '.join(versions)))
+    return rows + message_rows(own)
+
+
+def message_rows(own):
+    """What the library had to say: why it does not cache, what it refused."""
+    messages = own.get('messages')
+    texts = [clean(text) for text in messages if isinstance(text, str)] \
+        if isinstance(messages, (list, tuple)) else []
+    rows = [('said', shortened(text, WIDTH - 10)) for text in texts[:MESSAGES]]
+    if len(texts) > MESSAGES:
+        rows.append(('', 'and %s more' % counted(len(texts) - MESSAGES, 'message')))
     return rows
 
 
@@ -166,7 +178,7 @@ def wrapped(sentence, first, following, paint):
 def as_data(snapshot, devices, uses, advice):
     own = snapshot.own
     keys = ('program', 'command_line', 'host', 'pid', 'rank', 'cause', 'start_time_us',
-            'dump_time_us', 'version', 'driver_version', 'runtime_version')
+            'dump_time_us', 'version', 'driver_version', 'runtime_version', 'messages')
     return {
         'file': os.fspath(snapshot.path),
         'by_cca': snapshot.is_ours,

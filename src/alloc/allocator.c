@@ -25,6 +25,7 @@ int cca_allocator_create(const struct cca_config *config, struct cca_allocator *
     }
     allocator->config = config;
     allocator->settings = *config;
+    allocator->gives_dedicated = config->ipc == CCA_IPC_DEDICATED;
     cca_policy_init(&allocator->policy, config);
     cca_policy_init_dedicated(&allocator->dedicated, config);
     cca_recording_init(allocator, config);
@@ -147,8 +148,9 @@ static struct cca_status serve(struct cca_heap *heap, const struct cca_request *
 /* Blocks that a handle for other processes may be asked for: those of calls without a stream. */
 static bool takes_dedicated(const struct cca_heap *heap, const struct cca_request *request)
 {
-    return heap->allocator->config->ipc == CCA_IPC_DEDICATED && request->key == CCA_KEY_READY &&
-           request->api != CCA_API_OWN && request->bytes >= CCA_DEDICATED_MIN;
+    return atomic_load_explicit(&heap->allocator->gives_dedicated, memory_order_relaxed) &&
+           request->key == CCA_KEY_READY && request->api != CCA_API_OWN &&
+           request->bytes >= CCA_DEDICATED_MIN;
 }
 
 static struct cca_status alloc_locked(struct cca_heap *heap, struct cca_request *request,

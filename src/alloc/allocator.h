@@ -174,6 +174,10 @@ int cca_allocator_pool_end(struct cca_allocator *allocator, struct cca_heap *hea
  * driver opens none by itself. Never taken back. */
 void cca_allocator_note_peers(struct cca_allocator *allocator, int ordinal, int other);
 
+/* From now on, as with CCA_IPC=dedicated: every block of 64 KiB or more of a call without a stream
+ * is alone in its segment, so that it can be given to other processes. False: it was so already. */
+bool cca_allocator_dedicate(struct cca_allocator *allocator);
+
 /* The stream is about to be destroyed: what is keyed to it becomes READY once its work is over. */
 void cca_allocator_stream_ends(struct cca_allocator *allocator, struct cca_heap *heap,
                                cca_key stream);
@@ -249,9 +253,10 @@ void cca_allocator_event_pool(struct cca_allocator *allocator, int ordinal,
 
 /* Where an address lies in our memory. */
 struct cca_address_info {
-    bool is_ours;       /* inside a segment of the cache */
-    bool is_live_block; /* exactly the start of one */
-    bool fills_segment; /* that block is its whole segment */
+    bool is_ours;           /* inside a segment of the cache */
+    bool is_live_block;     /* exactly the start of one */
+    bool fills_segment;     /* that block is its whole segment */
+    uint64_t alloc_time_ns; /* of that block */
     uint64_t segment_addr;
     size_t segment_bytes;
 };

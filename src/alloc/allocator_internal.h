@@ -32,6 +32,7 @@ struct cca_allocator {
     struct cca_gate gate;
     struct cca_callbacks callbacks;
     atomic_bool is_stopped;
+    atomic_bool gives_dedicated; /* larger blocks of calls without a stream have own segments */
     struct cca_recording_state recorded; /* guarded by lock */
     struct cca_pool heap_records;        /* guarded by lock */
 };

@@ -228,6 +228,7 @@ struct cca_address_info cca_allocator_look_up(struct cca_allocator *allocator, u
         cca_lock_take(&heap->lock);
         info.is_live_block = block->addr == addr && block->state == CCA_BLOCK_LIVE;
         info.fills_segment = info.is_live_block && cca_block_is_whole(block);
+        info.alloc_time_ns = info.is_live_block ? block->alloc_time_ns : 0;
         cca_lock_drop(&heap->lock);
     }
     return info;
@@ -254,6 +255,11 @@ void cca_allocator_note_peers(struct cca_allocator *allocator, int ordinal, int 
         note_peer(allocator, ordinal, other);
         note_peer(allocator, other, ordinal);
     }
+}
+
+bool cca_allocator_dedicate(struct cca_allocator *allocator)
+{
+    return !atomic_exchange(&allocator->gives_dedicated, true);
 }
 
 size_t cca_allocator_release_idle(struct cca_allocator *allocator, struct cca_heap *heap)

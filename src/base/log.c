@@ -14,7 +14,13 @@
 #include "base/format.h"
 #include "base/write.h"
 
-enum { MESSAGES_MAX = 100, LINE_MAX_BYTES = 2048, READER_WAIT_MS = 100 };
+enum {
+    MESSAGES_MAX = 100,
+    LINE_MAX_BYTES = 2048,
+    READER_WAIT_MS = 100,
+    KEPT_MAX = 64,
+    KEPT_BYTES = 256
+};
 
 static dev_t stderr_dev;
 static ino_t stderr_ino;
@@ -22,6 +28,13 @@ static atomic_bool is_initialised;
 static atomic_int max_level = CCA_LOG_WARN;
 static atomic_int messages;
 static char file_path[PATH_MAX]; /* "" = stderr; written before there are other threads */
+
+/* Written once each, before `is_ready`. */
+static struct {
+    char text[KEPT_BYTES];
+    atomic_bool is_ready;
+} kept[KEPT_MAX];
+static atomic_int kept_count;
 
 void cca_log_init(void)
 {
@@ -149,14 +162,35 @@ static bool count_message(void)
     return before < MESSAGES_MAX;
 }
 
-static CCA_PRINTF(2, 0) void log_line(enum cca_log_level level, const char *fmt, va_list args)
+static void keep(const char *text, size_t len)
+{
+    int place = atomic_load_explicit(&kept_count, memory_order_relaxed);
+
+    if (place >= KEPT_MAX || (place = atomic_fetch_add(&kept_count, 1)) >= KEPT_MAX) {
+        return;
+    }
+    memcpy(kept[place].text, text, len < KEPT_BYTES - 1 ? len : KEPT_BYTES - 1);
+    atomic_store_explicit(&kept[place].is_ready, true, memory_order_release);
+}
+
+const char *cca_log_kept(int index)
+{
+    if (index < 0 || index >= KEPT_MAX ||
+        !atomic_load_explicit(&kept[index].is_ready, memory_order_acquire)) {
+        return NULL;
+    }
+    return kept[index].text;
+}
+
+static CCA_PRINTF(3, 0) void log_line(enum cca_log_level level, bool must_keep, const char *fmt,
+                                      va_list args)
 {
     static const char prefix[] = "cca: ";
     char line[LINE_MAX_BYTES];
     size_t len = sizeof(prefix) - 1;
+    bool is_wanted = (int)level <= atomic_load_explicit(&max_level, memory_order_relaxed);
 
-    if ((int)level > atomic_load_explicit(&max_level, memory_order_relaxed) || !has_reader() ||
-        !count_message()) {
+    if (!must_keep && !is_wanted) {
         return;
     }
     memcpy(line, prefix, len);
@@ -166,8 +200,13 @@ static CCA_PRINTF(2, 0) void log_line(enum cca_log_level level, const char *fmt,
             line[i] = ' ';
         }
     }
+    if (must_keep) {
+        keep(line + sizeof(prefix) - 1, len - (sizeof(prefix) - 1));
+    }
     line[len++] = '\n';
-    put(line, len);
+    if (is_wanted && has_reader() && count_message()) {
+        put(line, len);
+    }
 }
 
 void cca_log(enum cca_log_level level, const char *fmt, ...)
@@ -175,7 +214,16 @@ void cca_log(enum cca_log_level level, const char *fmt, ...)
     va_list args;
 
     va_start(args, fmt);
-    log_line(level, fmt, args);
+    log_line(level, level <= CCA_LOG_WARN, fmt, args);
+    va_end(args);
+}
+
+void cca_log_and_keep(enum cca_log_level level, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    log_line(level, true, fmt, args);
     va_end(args);
 }
 
@@ -188,7 +236,7 @@ void cca_log_once(int *said, enum cca_log_level level, const char *fmt, ...)
         return;
     }
     va_start(args, fmt);
-    log_line(level, fmt, args);
+    log_line(level, level <= CCA_LOG_WARN, fmt, args);
     va_end(args);
 }
 

@@ -27,7 +27,15 @@ bool cca_log_set_file(const char *path);
  * ones are dropped. Conversions as cca_format. */
 void cca_log(enum cca_log_level level, const char *fmt, ...) CCA_PRINTF(2, 3);
 
-/* The same, at most once for each `said` (a static int that starts at 0). */
+/* The same, and kept for snapshots whatever the level. Errors and warnings are kept in any case:
+ * the first 64 of a process, each cut after 255 bytes. */
+void cca_log_and_keep(enum cca_log_level level, const char *fmt, ...) CCA_PRINTF(2, 3);
+
+/* The message at `index` of those that were kept, without the prefix, for the life of the process;
+ * NULL behind the last one. */
+const char *cca_log_kept(int index);
+
+/* The same as cca_log, at most once for each `said` (a static int that starts at 0). */
 void cca_log_once(int *said, enum cca_log_level level, const char *fmt, ...) CCA_PRINTF(3, 4);
 
 /* Writes prepared text of several lines, not counted and not prefixed (the exit summary). */

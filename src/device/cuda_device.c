@@ -278,11 +278,24 @@ struct cca_status cca_cuda_identify(const struct cca_cuda_table *table, CUcontex
     return cca_cuda_status((int)result);
 }
 
-bool cca_cuda_is_integrated(const struct cca_cuda_table *table, int ordinal)
+/* Whether a device says that it is so, or `unknown`. */
+static bool has_attribute(const struct cca_cuda_table *table, CUdevice_attribute attribute,
+                          int ordinal, bool unknown)
 {
     int value = 0;
-    return table->device_get_attribute != NULL &&
-           table->device_get_attribute(&value, CU_DEVICE_ATTRIBUTE_INTEGRATED, ordinal) ==
-               CUDA_SUCCESS &&
-           value != 0;
+    if (table->device_get_attribute == NULL ||
+        table->device_get_attribute(&value, attribute, ordinal) != CUDA_SUCCESS) {
+        return unknown;
+    }
+    return value != 0;
+}
+
+bool cca_cuda_is_integrated(const struct cca_cuda_table *table, int ordinal)
+{
+    return has_attribute(table, CU_DEVICE_ATTRIBUTE_INTEGRATED, ordinal, false);
+}
+
+bool cca_cuda_has_pools(const struct cca_cuda_table *table, int ordinal)
+{
+    return has_attribute(table, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, ordinal, true);
 }

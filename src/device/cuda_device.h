@@ -49,6 +49,10 @@ struct cca_cuda_identity {
 /* Whether a device shares the host's memory; false when the driver does not say. */
 bool cca_cuda_is_integrated(const struct cca_cuda_table *table, int ordinal);
 
+/* Whether a device has memory pools, which allocations in stream order need natively; true when the
+ * driver does not say. */
+bool cca_cuda_has_pools(const struct cca_cuda_table *table, int ordinal);
+
 /* Which context a handle is. Takes and gives back one reference to the device's primary context,
  * only when that is active: nothing is created. Status: of the first driver call that failed. */
 struct cca_status cca_cuda_identify(const struct cca_cuda_table *table, CUcontext ctx,

@@ -96,6 +96,20 @@ static int fill_hooks(struct cca_model *model, const struct cca_process *process
     return 0;
 }
 
+static void fill_messages(struct cca_model *model)
+{
+    size_t count = 0;
+
+    while (cca_log_kept((int)count) != NULL) {
+        count++;
+    }
+    model->messages = cca_model_array(model, count, sizeof(*model->messages));
+    model->message_count = model->messages != NULL ? count : 0;
+    for (size_t i = 0; i < model->message_count; i++) {
+        model->messages[i] = cca_log_kept((int)i);
+    }
+}
+
 static void fill_estimate(struct cca_model *model, struct cca_estimate *estimate)
 {
     model->has_estimate = estimate != NULL;
@@ -173,6 +187,7 @@ static int fill_process(struct cca_model *model, struct cca_process *process, co
     model->driver_version = process->driver_version;
     model->runtime_version = process->runtime_version;
     fill_estimate(model, atomic_load(&process->estimate));
+    fill_messages(model);
     fill_unmanaged(model, &cca_process_state()->unmanaged);
     model->unwinder = cca_unwind_name();
     model->mark_ns = atomic_load_explicit(&process->mark_ns, memory_order_relaxed);
@@ -221,6 +236,7 @@ int cca_dump_name_model(struct cca_process *process, struct cca_model *model)
 {
     int rc;
 
+    cca_exported_mark(&process->exported, model);
     cca_lock_take(&process->dumps.lock);
     rc = cca_modules_list(&model->modules, &model->arena);
     cca_lock_drop(&process->dumps.lock);

@@ -358,6 +358,19 @@ void cca_process_unmanaged_add(enum cca_unmanaged_kind kind, uint64_t address, i
     cca_unmanaged_add(&the_process.unmanaged, kind, address, device, api, library, bytes);
 }
 
+void cca_process_exported(uint64_t addr)
+{
+    struct cca_allocator *allocator = cca_process_allocator();
+
+    if (allocator != NULL) {
+        struct cca_address_info info = cca_allocator_look_up(allocator, addr);
+
+        if (info.is_live_block) {
+            cca_exported_add(&the_process.exported, addr, info.alloc_time_ns);
+        }
+    }
+}
+
 void cca_process_unmanaged_remove(enum cca_unmanaged_kind kind, uint64_t address)
 {
     cca_unmanaged_remove(&the_process.unmanaged, kind, address);

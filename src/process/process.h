@@ -119,6 +119,10 @@ void cca_process_unmanaged_add(enum cca_unmanaged_kind kind, uint64_t address, i
                                const char *api, const char *library, uint64_t bytes);
 void cca_process_unmanaged_remove(enum cca_unmanaged_kind kind, uint64_t address);
 
+/* A live block of ours was given to another process: snapshots mark it. What else the address may
+ * be is left. */
+void cca_process_exported(uint64_t addr);
+
 /* A request failed for want of memory: an out-of-memory snapshot where the settings want one. */
 void cca_process_out_of_memory(struct cca_heap *heap, const struct cca_request *request);
 

@@ -21,9 +21,10 @@
 #include "observe/stack_table.h"
 #include "observe/texts.h"
 #include "process/estimate.h"
+#include "process/exported.h"
 #include "process/process.h"
-#include "snapshot/lines.h"
 #include "process/unmanaged.h"
+#include "snapshot/lines.h"
 
 enum {
     CCA_COMPLAINTS_MAX = 16,
@@ -130,6 +131,7 @@ struct cca_process {
     _Atomic(struct cca_allocator *) allocator; /* NULL before the first context */
     _Atomic(struct cca_estimate *) estimate;   /* of CCA_MODE=count, with the allocator */
     struct cca_unmanaged unmanaged;
+    struct cca_exported exported;
     struct cca_stack_table stacks;
     struct cca_module_log modules; /* that the stacks passed through */
     atomic_bool has_stacks;

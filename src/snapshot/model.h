@@ -32,6 +32,7 @@ struct cca_model_block {
     uint32_t stack;          /* see cca_model */
     uint32_t thread;
     enum cca_model_state state;
+    bool is_exported; /* to another process, and not freed since */
 };
 
 /* Identity: the segment's blocks, in address order, cover it without gaps. */
@@ -160,6 +161,8 @@ struct cca_model {
     size_t hook_count;
     struct cca_model_setting *settings;
     size_t setting_count;
+    const char **messages; /* what was said to the user, oldest first */
+    size_t message_count;
     struct cca_model_allocator_settings allocator_settings;
 
     bool has_estimate;

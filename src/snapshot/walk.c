@@ -80,6 +80,9 @@ static void walk_block(const struct cca_model *model, struct cca_writer *writer,
     cca_writer_int(writer, "alloc_time_us",
                    block->alloc_time_ns != 0 ? cca_model_wall_us(model, block->alloc_time_ns) : 0);
     cca_writer_uint(writer, "thread", block->thread);
+    if (block->is_exported) {
+        cca_writer_bool(writer, "exported", true);
+    }
     cca_writer_dict_end(writer);
 }
 

@@ -69,6 +69,16 @@ static void walk_settings(const struct cca_model *model, struct cca_writer *writ
     cca_writer_dict_end(writer);
 }
 
+static void walk_messages(const struct cca_model *model, struct cca_writer *writer)
+{
+    cca_writer_key(writer, "messages");
+    cca_writer_list_begin(writer);
+    for (size_t i = 0; i < model->message_count; i++) {
+        writer->ops->string(writer, model->messages[i], true);
+    }
+    cca_writer_list_end(writer);
+}
+
 static void walk_stat(void *user, const char *key, int64_t value)
 {
     struct cca_writer *writer = user;
@@ -298,6 +308,7 @@ void cca_walk_own(const struct cca_model *model, struct cca_writer *writer)
     walk_process(model, writer);
     walk_hooks(model, writer);
     walk_settings(model, writer);
+    walk_messages(model, writer);
     walk_by_ordinal(model, writer, "stats", walk_device_stats);
     walk_by_ordinal(model, writer, "counters", walk_device_counters);
     if (model->has_estimate) {

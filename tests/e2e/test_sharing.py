@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Memory that others see: second processes, devices with peer access, memory pools. Caching goes on."""
+import os
 import unittest
 
 import harness
-from harness import Case
+from harness import Case, live_blocks
 
 SETTINGS = {"CCA_DUMP_ON": "none"}
 CACHING = {mode: harness.MODES[mode] for mode in ("strict", "fence")}
@@ -15,30 +16,85 @@ class Processes(Case):
     """The exported block lies inside a segment, unless it has one of its own."""
 
     SIZES = (64 << 10, 1 << 20, 3 << 20)
+    #: Of programs that do not refer to the call, nothing is known beforehand.
+    UNKNOWN = "ipc_looked_up"
 
-    def ipc(self, size, *args, **env):
-        return self.run_program("ipc", size, *args, env={**SETTINGS, **env})
+    def ipc(self, size, *args, program="ipc", **env):
+        return self.run_program(program, size, *args, env={**SETTINGS, **env})
 
     def test_a_block_that_shares_its_segment_is_refused(self):
         for mode in ("auto", "refuse"):
-            run = self.ipc(1 << 20, CCA_IPC=mode)
+            run = self.ipc(1 << 20, program=self.UNKNOWN, CCA_IPC=mode)
             self.assertIn("-> 1, last error 1 1", run.stdout)
             self.assertIn("does not fill its segment", run.stderr)
             self.assertNotIn("the other", run.stdout)
 
+    def test_after_the_first_refusal_blocks_have_segments_of_their_own(self):
+        """The next pair is right, but not where refusal is what was asked for."""
+        run = self.ipc(1 << 20, "again", program=self.UNKNOWN)
+        self.assertEqual(run.stdout.count("-> 1, last error 1 1"), 1, run.stdout)
+        self.assertEqual(run.stdout.count(RIGHT), 1, run.stdout)
+        self.assertIn("which later blocks have from now on", run.stderr)
+        run = self.ipc(1 << 20, "again", program=self.UNKNOWN, CCA_IPC="refuse")
+        self.assertEqual(run.stdout.count("-> 1, last error 1 1"), 2, run.stdout)
+
+    def test_programs_that_refer_to_the_call_get_dedicated_blocks(self):
+        for program in ("ipc", "ipc_driver"):
+            for size in self.SIZES:
+                self.compare(program, size, env=SETTINGS)
+            run = self.ipc(1 << 20, program=program, CCA_LOG_LEVEL="info")
+            self.assertIn("blocks get segments of their own, as the program refers to cu", run.stderr)
+            self.assertIn(RIGHT, run.stdout)
+
+    def test_libraries_that_refer_to_the_call_count(self):
+        exporter = harness.program("libexporter.so")
+        run = self.ipc(1 << 20, program=self.UNKNOWN, CCA_LOG_LEVEL="info",
+                       LD_PRELOAD=harness.PRELOAD + ":" + exporter)
+        self.assertIn("libexporter.so refers to cudaIpcGetMemHandle", run.stderr)
+        self.assertIn(RIGHT, run.stdout)
+
+    def test_other_programs_share_segments(self):
+        _, calls = self.calls("threads", 100, 1, env=SETTINGS)
+        _, dedicated = self.calls("threads", 100, 1, env={**SETTINGS, "CCA_IPC": "dedicated"})
+        self.assertLess(calls["cuMemAlloc_v2"], dedicated["cuMemAlloc_v2"])
+
+    def exported(self, *args, **env):
+        self.ipc(1 << 20, *args, CCA_DUMP_ON="exit", **env)
+        snapshot = self.only_snapshot()
+        blocks = [block for segment in snapshot["segments"] for block in segment["blocks"]
+                  if block.get("exported")]
+        os.remove(self.files("cca-*.pickle")[0])
+        return blocks, live_blocks(snapshot)
+
+    def test_exported_blocks_are_marked_in_the_snapshot(self):
+        for mode in CACHING.values():
+            blocks, live = self.exported("keep", **mode)
+            self.assertEqual(len(live), 1)
+            self.assertEqual(blocks, live)
+        self.ipc(1 << 20, "keep", CCA_DUMP_ON="exit")
+        run = self.run_program(harness.TOOL, "show", self.files("cca-*.pickle")[0], preload=False)
+        self.assertIn("in 1 live block; other processes may use them", run.stdout)
+        self.assertIn("said      blocks get segments of their own", run.stdout)
+        os.remove(self.files("cca-*.pickle")[0])
+        # What lies at the address afterwards is another block.
+        blocks, live = self.exported("fresh")
+        self.assertEqual((len(live), blocks), (2, []))
+        self.assertEqual(self.exported()[0], [])
+
     def test_dedicated_blocks_are_exported_alone(self):
         for size in self.SIZES:
-            bare = self.run_program("ipc", size, preload=False)
+            bare = self.run_program(self.UNKNOWN, size, preload=False)
             self.assertIn(RIGHT, bare.stdout)
             for mode, settings in CACHING.items():
                 with self.subTest(size=size, mode=mode):
-                    run = self.ipc(size, CCA_IPC="dedicated", **settings)
+                    run = self.ipc(size, program=self.UNKNOWN, CCA_IPC="dedicated", **settings)
                     self.assertEqual((run.status, run.stdout), (bare.status, bare.stdout), run.stderr)
 
     def test_ranks_get_dedicated_blocks_by_themselves(self):
-        run = self.ipc(1 << 20, RANK="3")
+        run = self.ipc(1 << 20, program=self.UNKNOWN, RANK="3")
         self.assertIn(RIGHT, run.stdout)
-        self.assertNotIn(RIGHT, self.ipc(1 << 20, RANK="3", CCA_IPC="refuse").stdout)
+        run = self.ipc(1 << 20, program=self.UNKNOWN, RANK="3", CCA_IPC="refuse")
+        self.assertNotIn(RIGHT, run.stdout)
 
     def test_dedicated_blocks_are_cached(self):
         _, calls = self.calls("threads", 100, 1, env={**SETTINGS, "CCA_IPC": "dedicated"})
@@ -48,7 +104,7 @@ class Processes(Case):
 
     def test_a_program_that_passes_the_offset_on(self):
         for size in self.SIZES:
-            self.compare("ipc", size, "offset", env=SETTINGS)
+            self.compare(self.UNKNOWN, size, "offset", env=SETTINGS)
         self.assertNotIn(RIGHT, self.ipc(1 << 20, "offset", CCA_IPC="refuse").stdout)
 
     def test_forward_means_the_segment(self):

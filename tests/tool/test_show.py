@@ -35,6 +35,19 @@ class Show(FolderTest):
         self.assertEqual(data['top_stacks'][0]['blocks'], 2)
         self.assertTrue(data['by_cca'])
 
+    def test_messages_are_shown_and_segments_with_exported_blocks(self):
+        data = golden_data('normal')
+        data['cca']['messages'] = ['caching ends: the program called cuCtxCreate'] + ['x'] * 5
+        block = next(block for segment in data['segments'] for block in segment['blocks']
+                     if block['state'] == 'active_allocated')
+        block['exported'] = True
+        path = self.write('exported.json', json.dumps(data).encode())
+        _, out, _ = run_tool('show', path)
+        self.assertIn('said      caching ends: the program called cuCtxCreate\n', out)
+        self.assertIn('and 2 messages more', out)
+        _, out, _ = run_tool('segments', path)
+        self.assertEqual(out.count('exported'), 1)
+
     def test_every_key_may_be_missing(self):
         """Takes each key away, one at a time, at each place of the tree."""
         def paths(value, here=()):

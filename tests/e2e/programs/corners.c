@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Corners of the memory API that programs have met, one after the other; every line shows what a
  * call returned and the runtime's last error. */
+#include <cuda.h>
+
 #include "program.h"
+#include "support/sim_kernels.h"
 
 #define MIB ((size_t)1 << 20)
 #define GIB ((size_t)1 << 30)
@@ -14,6 +17,32 @@ static void zero_and_null(void)
     SHOW(cudaFree(p));
     SHOW(cudaFree(NULL));
     SHOW(cudaMalloc(NULL, 16));
+}
+
+/* The same beside one right allocation, so that there are accounts. */
+static void accounts(void)
+{
+    void *p = NULL;
+    MUST(cudaMalloc(&p, MIB));
+    zero_and_null();
+}
+
+/* What an allocation node of a graph gave, which the program frees. */
+static void *node_memory(void)
+{
+    struct cudaMemAllocNodeParams params = {0};
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    cudaGraphNode_t node;
+    params.poolProps.allocType = cudaMemAllocationTypePinned;
+    params.poolProps.location.type = cudaMemLocationTypeDevice;
+    params.bytesize = MIB;
+    MUST(cudaGraphCreate(&graph, 0));
+    MUST(cudaGraphAddMemAllocNode(&node, graph, NULL, 0, &params));
+    MUST(cudaGraphInstantiate(&exec, graph, 0));
+    MUST(cudaGraphLaunch(exec, NULL));
+    MUST(cudaDeviceSynchronize());
+    return params.dptr;
 }
 
 static void wrong_frees(void)
@@ -32,8 +61,15 @@ static void wrong_frees(void)
     SHOW(cudaFree(managed));
     SHOW(cudaFree(managed));
     SHOW(cudaFree(pitched));
+    void *node = node_memory();
+    SHOW(cudaFree(node));
+    SHOW(cudaFree(node));
     MUST(cudaMallocAsync(&a, MIB, NULL));
     SHOW(cudaFree(a));
+    CUdeviceptr of_driver = 0;
+    MUST((cudaError_t)cuMemAlloc(&of_driver, MIB));
+    SHOW(cudaFree((void *)of_driver));
+    SHOW(cudaFree((void *)of_driver));
     SHOW(cudaFree(b));
     SHOW(cudaFree(c));
 }
@@ -78,6 +114,22 @@ static void clean_error(void)
     MUST(cudaFree(p));
 }
 
+/* The second allocation of the driver is to fail once; an error of the program's own outlives all.
+ */
+static void retry(void)
+{
+    const dim3 none = {0, 0, 0}, one = {1, 1, 1};
+    void *p = NULL, *arguments[] = {&p};
+    MUST(cudaMalloc(&p, 100 * MIB));
+    MUST(cudaFree(p));
+    SHOW(cudaMalloc(&p, 300 * MIB));
+    printf("a bad launch: %d\n",
+           (int)cudaLaunchKernel(sim_kernel_fill, none, one, arguments, 0, NULL));
+    printf("malloc %d\n", (int)cudaMalloc(&p, 40 * MIB));
+    int peeked = (int)cudaPeekAtLastError();
+    printf("still there: %d %d\n", peeked, (int)cudaGetLastError());
+}
+
 /* The figure for free memory after 1 GiB came and went, within a segment; and what it promises. */
 static void information(void)
 {
@@ -96,6 +148,45 @@ static void information(void)
     SHOW(cudaMemGetInfo(NULL, &total));
     SHOW(cudaMemGetInfo(&after, NULL));
     SHOW(cudaMemGetInfo(NULL, NULL));
+}
+
+static void is_within(const char *when, size_t held, size_t limit)
+{
+    size_t free_bytes = 0, total = 0;
+    MUST(cudaMemGetInfo(&free_bytes, &total));
+    printf("%s: %s the limit\n", when, free_bytes <= limit - held ? "within" : "BEYOND");
+}
+
+/* Under a limit of 4 GiB. */
+static void limited(void)
+{
+    size_t free_bytes = 0, total = 0;
+    void *p = NULL;
+    MUST(cudaMalloc(&p, MIB));
+    is_within("first", MIB, 4 * GIB);
+    MUST(cudaFree(p));
+    MUST(cudaMalloc(&p, GIB));
+    is_within("held", GIB, 4 * GIB);
+    MUST(cudaFree(p));
+    is_within("freed", 0, 4 * GIB);
+    MUST(cudaMemGetInfo(&free_bytes, &total));
+    printf("90 %% of it -> %d\n", (int)cudaMalloc(&p, free_bytes / 10 * 9));
+}
+
+/* Only cached memory is left, which whole segments are. Stays until it is ended. */
+static void cached(void)
+{
+    size_t free_bytes = 0, total = 0;
+    void *p = NULL;
+    MUST(cudaMalloc(&p, GIB));
+    MUST(cudaFree(p));
+    MUST(cudaMemGetInfo(&free_bytes, &total));
+    printf("free %zu\n", free_bytes);
+    fflush(stdout);
+    pause();
+    for (;;) {
+        sleep(60);
+    }
 }
 
 /* Stream-ordered memory, also where the device has no pools. */
@@ -125,9 +216,16 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } corners[] = {
-        {"zero", zero_and_null}, {"frees", wrong_frees},       {"large", large},
-        {"error", clean_error},  {"information", information}, {"ordered", stream_ordered}};
+    } corners[] = {{"zero", zero_and_null},
+                   {"frees", wrong_frees},
+                   {"large", large},
+                   {"error", clean_error},
+                   {"information", information},
+                   {"ordered", stream_ordered},
+                   {"accounts", accounts},
+                   {"retry", retry},
+                   {"limited", limited},
+                   {"cached", cached}};
     for (size_t i = 0; i < sizeof(corners) / sizeof(corners[0]); i++) {
         if (argc > 1 && strcmp(argv[1], corners[i].name) == 0) {
             corners[i].run();

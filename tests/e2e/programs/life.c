@@ -52,6 +52,25 @@ static void fork_with_context(const char *end)
     allocate_and_check(7);
 }
 
+/* Children that exit at once. */
+static void have_children(int count)
+{
+    pid_t children[16];
+    int ended = 0;
+    MUST(cudaFree(kept));
+    kept = NULL;
+    for (int i = 0; i < count; i++) {
+        children[i] = fork();
+        if (children[i] == 0) {
+            exit(0);
+        }
+    }
+    for (int i = 0; i < count; i++) {
+        ended += status_of(children[i]) == 0;
+    }
+    printf("%d children ended well\n", ended);
+}
+
 /* Children of a program that has used CUDA, which are other programs or none. */
 static void start_others(void)
 {
@@ -195,6 +214,8 @@ int main(int argc, char **argv)
     MUST(cudaMalloc(&kept, 2 << 20));
     if (strcmp(what, "fork") == 0) {
         fork_with_context(how);
+    } else if (strcmp(what, "family") == 0) {
+        have_children(atoi(how) % 16);
     } else if (strcmp(what, "others") == 0) {
         start_others();
     } else if (strcmp(what, "exec") == 0) {

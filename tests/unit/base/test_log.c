@@ -335,6 +335,35 @@ static void sigpipe_of_the_program_stays_pending(void **state)
     assert_true(child_exited_with(&result, 0));
 }
 
+static int speak_to_be_kept(void)
+{
+    char text[400];
+
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    CHILD_EXPECT(cca_log_kept(0) == NULL && cca_log_kept(-1) == NULL);
+    cca_log(CCA_LOG_INFO, "not kept");
+    cca_log(CCA_LOG_WARN, "a\nb %d", 1);
+    cca_log_and_keep(CCA_LOG_INFO, "not said");
+    cca_log(CCA_LOG_ERROR, "%s", text);
+    CHILD_EXPECT(strcmp(cca_log_kept(0), "a b 1") == 0);
+    CHILD_EXPECT(strcmp(cca_log_kept(1), "not said") == 0);
+    CHILD_EXPECT(strlen(cca_log_kept(2)) == 255 && cca_log_kept(3) == NULL);
+    for (int i = 0; i < 100; i++) {
+        cca_log(CCA_LOG_WARN, "%d", i);
+    }
+    CHILD_EXPECT(strcmp(cca_log_kept(63), "60") == 0 && cca_log_kept(64) == NULL);
+    return 0;
+}
+
+static void the_first_warnings_are_kept(void **state)
+{
+    (void)state;
+    child_run(speak_to_be_kept, &result);
+    assert_true(child_exited_with(&result, 0));
+    assert_string_equal(result.text, "");
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(nothing_is_said_before_init),
     cmocka_unit_test(message_is_one_line_with_the_prefix),
@@ -348,6 +377,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(errno_is_preserved),
     cmocka_unit_test(reader_that_went_away_does_not_end_the_program),
     cmocka_unit_test(sigpipe_of_the_program_stays_pending),
+    cmocka_unit_test(the_first_warnings_are_kept),
 };
 
 CCA_TEST_MAIN(tests)

@@ -131,6 +131,7 @@ void fixture_small(struct cca_model *model)
 {
     static struct cca_model_hook hooks[] = {{"cudaMalloc", "runtime", 5, 4, 1, 0},
                                             {"cuMemFree_v2", "driver", 2, 2, 0, 3}};
+    static const char *messages[] = {"caching ends: the program called caf\xe9"};
     static struct cca_model_setting settings[] = {{"CCA_MODE", "cache"}, {"CCA_DUMP_ON", ""}};
     const uint64_t base = 0x7f1200000000;
 
@@ -139,6 +140,8 @@ void fixture_small(struct cca_model *model)
     model->hook_count = 2;
     model->settings = settings;
     model->setting_count = 2;
+    model->messages = messages;
+    model->message_count = 1;
     add_devices(model, 1);
     model->devices[0].stats.reserved_bytes[CCA_STAT_ALL].current = 2 * (int64_t)MIB;
     model->devices[0].counters.driver_alloc_ns = 1234567;
@@ -151,7 +154,7 @@ void fixture_small(struct cca_model *model)
     model->blocks = take(model, 3, sizeof(*model->blocks));
     model->block_count = 3;
     model->blocks[0] = (struct cca_model_block){
-        base, 1024, 1000, 5000000, 1, 77, CCA_MODEL_ALLOCATED};
+        base, 1024, 1000, 5000000, 1, 77, CCA_MODEL_ALLOCATED, true};
     model->blocks[1] = (struct cca_model_block){base + 1024,           512, 500, 5000000, 2, 78,
                                                 CCA_MODEL_PENDING_FREE};
     model->blocks[2] = (struct cca_model_block){base + 1536, 2 * MIB - 1536,    0, 0, 0,

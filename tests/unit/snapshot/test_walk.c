@@ -22,6 +22,7 @@ static void small_model_comes_back(void **state)
         " 'passed': 1, 'missed': 0}, 'cuMemFree_v2': {'door': 'driver', 'seen': 2, 'served': 2,"
         " 'passed': 0, 'missed': 3}}",
         "s['cca']['settings'] == {'CCA_MODE': 'cache', 'CCA_DUMP_ON': ''}",
+        "s['cca']['messages'] == ['caching ends: the program called caf\\ufffd']",
         "s['cca']['counters'][0]['driver_alloc_time_us'] == 1234",
         "s['cca']['counters'][0]['lost_entries'] == 7",
         "s['cca']['counters'][0]['slow_stacks'] == 3",
@@ -61,6 +62,7 @@ static void small_model_comes_back(void **state)
         "s['segments'][0]['blocks'][0]['alloc_time_us'] == 1600000000005000",
         "s['segments'][0]['blocks'][2]['alloc_time_us'] == 0",
         "s['segments'][0]['blocks'][2]['frames'] == []",
+        "[b.get('exported') for b in s['segments'][0]['blocks']] == [True, None, None]",
         "s['segments'][0]['frames'][2]['name'] == 'caf\\xe9 \\ufffd\\ufffd \"quoted\" \\\\ \\x01'",
         "s['segments'][0]['frames'][2]['filename'] == '/opt/\\ufffdt\\ufffd/lib.so'",
         "s['segments'][0]['frames'][0]['address'] == 0x7f0000001010",
