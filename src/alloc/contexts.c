@@ -8,6 +8,7 @@
 #include "alloc/expandable.h"
 #include "alloc/fence.h"
 #include "base/clock.h"
+#include "base/defect.h"
 #include "base/log.h"
 
 #define PENDING_DEFAULT_MAX ((size_t)1 << 30)
@@ -93,7 +94,9 @@ static void close_down(struct cca_allocator *allocator, struct cca_heap *heap)
 static void take_down(struct cca_allocator *allocator, struct cca_heap *heap)
 {
     close_down(allocator, heap);
-    cca_heap_drop(heap, cca_clock_ns());
+    if (!CCA_DEFECT(memory_outlives_its_context)) {
+        cca_heap_drop(heap, cca_clock_ns());
+    }
 }
 
 static size_t pending_cap(const struct cca_config *config, size_t total_bytes)

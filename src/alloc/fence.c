@@ -6,6 +6,7 @@
 #include "alloc/fence_parts.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/defect.h"
 
 enum { FENCE_BLOCKS_MAX = 64 };
 #define FENCE_BYTES_MAX ((size_t)64 << 20)
@@ -104,8 +105,12 @@ static void join(struct cca_heap *heap, struct cca_block *block, bool is_plain)
     } else {
         cca_fence_report(heap, CCA_EVENT_FENCE_JOIN, 0);
     }
-    enum cca_fence_record_result result = fence == NULL ? CCA_FENCE_NOT_POSSIBLE
-                                                        : cca_fence_record(heap, fence, is_new);
+    enum cca_fence_record_result result = CCA_FENCE_NOT_POSSIBLE;
+    if (fence != NULL) {
+        result = CCA_DEFECT(frees_join_unrecorded) && !is_new
+                     ? CCA_FENCE_RECORDED
+                     : cca_fence_record(heap, fence, is_new);
+    }
     if (heap->generation != generation) {
         return;
     }
@@ -127,19 +132,12 @@ static void join(struct cca_heap *heap, struct cca_block *block, bool is_plain)
     }
 }
 
-/* A deliberate defect for the test that must catch it. */
-#ifdef CCA_SABOTAGE_NO_FENCE
-static const bool is_fence_left_out = true;
-#else
-static const bool is_fence_left_out = false;
-#endif
-
 void cca_fence_block(struct cca_heap *heap, struct cca_block *block, enum cca_fence_wait wait)
 {
     bool is_plain = wait != CCA_FENCE_ORDERED;
     if (heap->captures > 0) {
         cca_fence_set_aside(heap, block, is_plain);
-    } else if (is_fence_left_out) {
+    } else if (CCA_DEFECT(no_fence)) {
         cca_heap_complete_free(heap, block, CCA_KEY_READY, cca_clock_ns());
     } else if (wait == CCA_FENCE_WAITS) {
         (heap->device.has_context_events ? cca_fence_wait_for_block

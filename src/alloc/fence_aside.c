@@ -10,9 +10,14 @@
 #include "base/check.h"
 #include "alloc/private_pool.h"
 #include "base/clock.h"
+#include "base/defect.h"
 
 void cca_fence_set_aside(struct cca_heap *heap, struct cca_block *block, bool is_plain)
 {
+    if (CCA_DEFECT(what_is_set_aside_is_over)) {
+        cca_fence_complete_block(heap, block, cca_clock_ns());
+        return;
+    }
     block->freed_seq = ++heap->frees;
     block->segment->aside_bytes += is_plain ? block->bytes : 0;
     cca_list_push_back(is_plain ? &heap->aside_plain : &heap->aside_ordered, &block->wait);

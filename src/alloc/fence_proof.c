@@ -6,10 +6,12 @@
 #include "alloc/fence_marks.h"
 #include "alloc/fence_parts.h"
 #include "base/clock.h"
+#include "base/defect.h"
 
 bool cca_fence_is_alone(const struct cca_heap *heap)
 {
-    return atomic_load(&heap->allocator->up_mask) == 1ull << heap->slot;
+    return atomic_load(&heap->allocator->up_mask) == 1ull << heap->slot ||
+           CCA_DEFECT(a_wait_covers_other_contexts);
 }
 
 void cca_fence_synchronized(struct cca_heap *heap, cca_key key, uint64_t mark)
@@ -19,7 +21,8 @@ void cca_fence_synchronized(struct cca_heap *heap, cca_key key, uint64_t mark)
         return;
     }
     if (heap->rekeys) {
-        cca_heap_rekey(heap, key, mark, cca_clock_ns());
+        cca_heap_rekey(heap, CCA_DEFECT(a_stream_stands_for_all) ? CCA_KEY_READY : key, mark,
+                       cca_clock_ns());
     }
     if (!heap->device.has_context_events && key == CCA_KEY_READY) {
         cca_fence_complete_set_aside(heap, mark);
@@ -55,7 +58,9 @@ void cca_fence_rekey(struct cca_heap *heap, cca_key key)
     if (heap->captures > 0) {
         return; /* the blocks keep their key; the next reclaim covers them */
     }
-    if (heap->device.has_context_events) {
+    if (CCA_DEFECT(a_rekey_does_not_wait)) {
+        cca_heap_rekey(heap, key, heap->frees + 1, cca_clock_ns());
+    } else if (heap->device.has_context_events) {
         (void)queue_rekey(heap, key);
     } /* else a stream's blocks wait for the next free or call that waits for the context */
 }
@@ -105,6 +110,6 @@ bool cca_fence_is_proven(const struct cca_heap *heap, const struct cca_proof *pr
     if (proof->id == 0) {
         return false;
     }
-    return cca_list_is_empty(&heap->fences) ||
+    return cca_list_is_empty(&heap->fences) || CCA_DEFECT(memory_goes_back_unproven) ||
            CCA_LIST_ENTRY(heap->fences.next, struct cca_fence, link)->id > proof->id;
 }

@@ -2,6 +2,7 @@
 #include "alloc/gate.h"
 
 #include "base/check.h"
+#include "base/defect.h"
 
 void cca_gate_init(struct cca_gate *gate)
 {
@@ -43,5 +44,5 @@ void cca_gate_open(struct cca_gate *gate)
 
 bool cca_gate_is_closed(const struct cca_gate *gate)
 {
-    return atomic_load(&gate->captures) != 0;
+    return atomic_load(&gate->captures) != 0 && !CCA_DEFECT(captures_close_nothing);
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 
+#include "base/defect.h"
 #include "device/cuda_error.h"
 #include "device/cuda_mapping.h"
 #include "device/cuda_scope.h"
@@ -99,7 +100,9 @@ static struct cca_status event_record(void *self_, cca_device_event event)
     }
     CUresult result = cca_cuda_scope_enter_context(&scope, self, CCA_NEED_ANY, CCA_MODE_RELAXED);
     if (result == CUDA_SUCCESS) {
-        result = self->table->ctx_record_event(self->ctx, (CUevent)(uintptr_t)event);
+        result = CCA_DEFECT(events_cover_the_legacy_stream_alone)
+                     ? self->table->event_record((CUevent)(uintptr_t)event, CU_STREAM_LEGACY)
+                     : self->table->ctx_record_event(self->ctx, (CUevent)(uintptr_t)event);
         cca_cuda_scope_leave(&scope);
     }
     return cca_cuda_status((int)result);

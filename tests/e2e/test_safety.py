@@ -45,7 +45,7 @@ class Reuse(Case):
         self.check(300, 8, {"CCA_DUMP_ON": "none", "SIMCUDA_DEVICES": "2"})
 
     def test_without_the_fence_the_same_program_is_caught(self):
-        """The library built with its fence taken out (-DCCA_SABOTAGE_NO_FENCE)."""
+        """The library built with its fence taken out (-DCCA_DEFECT_no_fence)."""
         for devices in (1, 2):
             for mode, settings in MODES.items():
                 with self.subTest(mode=mode, devices=devices):

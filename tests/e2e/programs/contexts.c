@@ -19,7 +19,7 @@
         }                                            \
     } while (0)
 
-enum { ROUNDS = 100, BYTES = 300000, GENERATIONS = 8, LIVE = 20, HOARD = 40 };
+enum { ROUNDS = 100, BYTES = 300000, GENERATIONS = 8, LIVE = 20, HOARD = 40, MORE = 8 };
 #define MIB ((size_t)1 << 20)
 
 /* The form that every driver has. */
@@ -199,13 +199,15 @@ static void cross(void)
     MUST(cuCtxDestroy(first));
 }
 
-/* The default streams of two contexts are two streams. */
+/* The default streams of two contexts are two streams, and a wait for one context is none for the
+ * other. */
 static void defaults(void)
 {
-    CUcontext first = make_context();
+    CUcontext first = NULL, second = make_context();
+    MUST(cuDevicePrimaryCtxRetain(&first, 0));
+    MUST(cuCtxSetCurrent(first));
     CUstream stream = make_stream();
-    CUcontext second = make_context();
-    CUdeviceptr addr = 0, next = 0;
+    CUdeviceptr addr = 0, next = 0, more[MORE];
     for (int i = 0; i < ROUNDS; i++) {
         MUST(cuCtxSetCurrent(first));
         MUST(cuMemAllocAsync(&addr, BYTES, stream));
@@ -217,14 +219,20 @@ static void defaults(void)
         MUST(cuMemAllocAsync(&next, BYTES, NULL));
         MUST(cuMemsetD8Async(next, 2, BYTES, NULL));
         check(next, 2);
+        for (int j = 0; j < MORE; j++) {
+            MUST(cuMemAllocAsync(&more[j], BYTES, NULL));
+            MUST(cuMemsetD8Async(more[j], 3, BYTES, NULL));
+        }
+        for (int j = 0; j < MORE; j++) {
+            MUST(cuMemFreeAsync(more[j], NULL));
+        }
         MUST(cuMemFreeAsync(next, NULL));
         MUST(cuCtxSynchronize());
         MUST(cuCtxSetCurrent(second));
         MUST(cuCtxSynchronize());
     }
     MUST(cuCtxDestroy(second));
-    MUST(cuCtxSetCurrent(first));
-    MUST(cuCtxDestroy(first));
+    SHOW(cuDevicePrimaryCtxRelease(0));
 }
 
 /* Memory in stream order is the device's and outlives the context of the stream; other memory is

@@ -2,7 +2,8 @@
 /* Frees memory while a kernel still writes to it, then allocates and writes on another stream:
  * correct only if memory is never handed on too early. Where there are two devices, without peer
  * access, every other thread uses the second. Arguments: rounds in all, threads, seed, and
- * "endless" for a kernel that outlasts the program. */
+ * "endless" for a kernel that outlasts the program, or "full" for blocks that need one another's
+ * memory, or "captured" for one thread's work throughout another one's capture. */
 #include <pthread.h>
 
 #include "program.h"
@@ -158,6 +159,63 @@ static void free_beside_an_endless_kernel(int rounds)
     _exit(0);
 }
 
+/* Each block needs what the one before has freed, with a kernel still at work on it. */
+static void fill_the_device_by_turns(int rounds)
+{
+    size_t free_bytes = 0, total_bytes = 0;
+    cudaStream_t streams[2];
+    MUST(cudaMemGetInfo(&free_bytes, &total_bytes));
+    for (int i = 0; i < 2; i++) {
+        MUST(cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking));
+    }
+    for (int i = 0; i < rounds; i++) {
+        size_t bytes = free_bytes / 10 * (size_t)(6 + i % 2);
+        void *p = NULL;
+        if (cudaMallocAsync(&p, bytes, streams[i % 2]) != cudaSuccess) {
+            (void)cudaGetLastError();
+            MUST(cudaDeviceSynchronize());
+            MUST(cudaMallocAsync(&p, bytes, streams[i % 2]));
+        }
+        MUST(sim_fill_slow(p, bytes, 0xAA, KERNEL_US, streams[i % 2]));
+        MUST(cudaFreeAsync(p, streams[i % 2]));
+    }
+    MUST(cudaDeviceSynchronize());
+    printf("filled\n");
+}
+
+static void *reuse_at_once(void *arg)
+{
+    cudaStream_t writer, other;
+    MUST(cudaStreamCreateWithFlags(&writer, cudaStreamNonBlocking));
+    MUST(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+    for (int i = 0; i < *(int *)arg; i++) {
+        void *p = NULL;
+        MUST(cudaMalloc(&p, 1 << 20));
+        MUST(sim_fill_slow(p, 1 << 20, 0xAA, KERNEL_US, writer));
+        MUST(cudaFree(p));
+        MUST(cudaMalloc(&p, 1 << 20));
+        MUST(cudaMemsetAsync(p, 1, 1 << 20, other));
+        MUST(cudaStreamSynchronize(other));
+        MUST(cudaFree(p));
+    }
+    return NULL;
+}
+
+/* One thread captures while another one works. */
+static void work_beside_a_capture(int rounds)
+{
+    cudaStream_t stream;
+    cudaGraph_t graph = NULL;
+    pthread_t thread;
+    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    MUST(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    pthread_create(&thread, NULL, reuse_at_once, &rounds);
+    pthread_join(thread, NULL);
+    MUST(cudaStreamEndCapture(stream, &graph));
+    MUST(cudaGraphDestroy(graph));
+    printf("captured\n");
+}
+
 int main(int argc, char **argv)
 {
     pthread_t threads[64];
@@ -165,6 +223,14 @@ int main(int argc, char **argv)
     first_seed = argc > 3 ? (unsigned)atoi(argv[3]) * 1000 : 1;
     if (argc > 4 && strcmp(argv[4], "endless") == 0) {
         free_beside_an_endless_kernel(rounds);
+    }
+    if (argc > 4 && strcmp(argv[4], "full") == 0) {
+        fill_the_device_by_turns(rounds);
+        return 0;
+    }
+    if (argc > 4 && strcmp(argv[4], "captured") == 0) {
+        work_beside_a_capture(rounds);
+        return 0;
     }
     MUST(cudaGetDeviceCount(&device_count));
     device_count = device_count > 2 ? 2 : device_count;
