@@ -8,7 +8,9 @@
 #include "alloc/collect.h"
 #include "alloc/device_call.h"
 #include "alloc/fence.h"
+#include "alloc/heap_parts.h"
 #include "alloc/ladder.h"
+#include "alloc/look_up.h"
 #include "alloc/private_pool.h"
 #include "alloc/release.h"
 #include "alloc/stream_use.h"
@@ -30,7 +32,6 @@ int cca_allocator_create(const struct cca_config *config, struct cca_allocator *
     cca_policy_init_dedicated(&allocator->dedicated, config);
     cca_recording_init(allocator, config);
     cca_lock_init(&allocator->lock, CCA_RANK_ALLOCATOR);
-    cca_ptrmap_init(&allocator->blocks);
     cca_segment_map_init(&allocator->segments);
     cca_gate_init(&allocator->gate);
     cca_callbacks_init(&allocator->callbacks);
@@ -47,33 +48,32 @@ void cca_allocator_destroy(struct cca_allocator *allocator)
     CCA_EACH_HEAP (heap, allocator) {
         cca_heap_fini(heap);
     }
-    cca_ptrmap_fini(&allocator->blocks);
     cca_pool_fini(&allocator->heap_records);
     cca_sysmem_unmap(allocator, sizeof(*allocator));
 }
 
-/* An address that comes back although its free was never seen: the old block is forgotten. Called
- * with the heap lock held. */
+/* An address that comes back although its free was never seen: the old block is forgotten. */
 static void forget_stale(struct cca_heap *heap, uint64_t addr, uint64_t now_ns)
 {
-    struct cca_block *stale = cca_ptrmap_find(&heap->allocator->blocks, addr);
-    if (stale == NULL || stale->segment->heap != heap || !stale->segment->is_passed) {
+    struct cca_block *stale = cca_block_map_find(&heap->live, addr);
+    if (stale == NULL || !stale->segment->is_passed) {
         return;
     }
-    cca_ptrmap_remove(&heap->allocator->blocks, addr);
+    (void)cca_block_map_remove(&heap->live, addr);
     struct cca_request request = {.key = stale->key, .thread = stale->thread};
     cca_heap_remove_passed(heap, stale, &request, now_ns);
 }
 
-/* The block becomes findable by its address. False when memory for the map is refused. */
+/* The block becomes findable by its address. False when memory for the map is refused. Called with
+ * the heap lock held. */
 static bool publish(struct cca_heap *heap, struct cca_block *block, uint64_t now_ns)
 {
-    struct cca_ptrmap *blocks = &heap->allocator->blocks;
-    int error = cca_ptrmap_insert(blocks, block->addr, block);
-    if (error == -EEXIST) {
+    int error = cca_block_map_insert(&heap->live, block);
+    if (CCA_UNLIKELY(error == -EEXIST)) {
         forget_stale(heap, block->addr, now_ns);
-        error = cca_ptrmap_insert(blocks, block->addr, block);
+        error = cca_block_map_insert(&heap->live, block);
     }
+    cca_look_up_note(heap, block->addr);
     return error == 0;
 }
 
@@ -313,41 +313,56 @@ static struct cca_request in_own_order(struct cca_heap *heap, struct cca_block *
     return own;
 }
 
+/* Whether a block is free at once in the order of a stream, as nearly all are. */
+static inline bool is_plain(const struct cca_heap *heap, const struct cca_block *block,
+                            const struct cca_request *request)
+{
+    return heap->state == CCA_HEAP_UP && request->key != CCA_KEY_READY && block->uses == NULL &&
+           !block->segment->is_passed && cca_allocator_is_serving(heap->allocator) &&
+           (request->api != CCA_API_OWN || request->key == block->key);
+}
+
+/* All others. */
+static enum cca_free_result free_specially(struct cca_heap *heap, struct cca_block *block,
+                                           const struct cca_request *request)
+{
+    if (heap->state == CCA_HEAP_DOWN) {
+        return CCA_FREE_FORWARD; /* the context is on its way down, and its memory with it */
+    }
+    if (block->segment->is_passed) {
+        cca_heap_remove_passed(heap, block, request, cca_clock_ns());
+        return CCA_FREE_FORWARD;
+    }
+    if (heap->state == CCA_HEAP_DEAD) {
+        cca_heap_request_free(heap, block, request, cca_clock_ns());
+        return CCA_FREE_FORWARD; /* the driver tells the program what is wrong */
+    }
+    uint64_t generation = heap->generation;
+    struct cca_request own = in_own_order(heap, block, request);
+    free_locked(heap->allocator, heap, block, &own);
+    /* Waiting may have met the context's error: it is the program's to see. */
+    bool has_failed = heap->generation == generation && heap->state == CCA_HEAP_DEAD;
+    return has_failed ? CCA_FREE_FORWARD : CCA_FREE_DONE;
+}
+
 enum cca_free_result cca_allocator_free(struct cca_allocator *allocator, uint64_t addr,
                                         const struct cca_request *request)
 {
-    struct cca_block *block = cca_ptrmap_remove(&allocator->blocks, addr);
-    if (block == NULL) {
+    enum cca_free_result result = CCA_FREE_DONE;
+    struct cca_heap *heap;
+    struct cca_block *block = cca_look_up_take(allocator, addr, &heap);
+    if (CCA_UNLIKELY(block == NULL)) {
         uint64_t start;
         size_t bytes;
         return cca_segment_map_find(&allocator->segments, addr, &start, &bytes) ? CCA_FREE_INVALID
                                                                                 : CCA_FREE_FORWARD;
     }
-    /* Records stay readable for ever, so a block that a device reset has just dropped is noticed
-     * below. */
-    struct cca_segment *segment = block->segment;
-    struct cca_heap *heap = segment == NULL ? NULL : segment->heap;
-    if (heap == NULL) {
-        return CCA_FREE_FORWARD;
-    }
-    enum cca_free_result result = CCA_FREE_DONE;
-    cca_lock_take(&heap->lock);
-    if (block->addr != addr || block->state != CCA_BLOCK_LIVE || heap->state == CCA_HEAP_DOWN) {
-        result = CCA_FREE_FORWARD;
-    } else if (block->segment->is_passed) {
-        cca_heap_remove_passed(heap, block, request, cca_clock_ns());
-        result = CCA_FREE_FORWARD;
-    } else if (heap->state == CCA_HEAP_DEAD) {
-        cca_heap_request_free(heap, block, request, cca_clock_ns());
-        result = CCA_FREE_FORWARD; /* the driver tells the program what is wrong */
+    CCA_ASSERT(block->addr == addr && block->state == CCA_BLOCK_LIVE);
+    if (CCA_LIKELY(is_plain(heap, block, request))) {
+        cca_heap_free_now(heap, block, request, request->key, cca_heap_time_of_free(heap));
+        cca_collect_over_limit(heap, false);
     } else {
-        uint64_t generation = heap->generation;
-        struct cca_request own = in_own_order(heap, block, request);
-        free_locked(allocator, heap, block, &own);
-        if (heap->generation == generation && heap->state == CCA_HEAP_DEAD) {
-            result =
-                CCA_FREE_FORWARD; /* waiting met the context's error: it is the program's to see */
-        }
+        result = free_specially(heap, block, request);
     }
     cca_verify_if_wanted(heap);
     cca_lock_drop(&heap->lock);

@@ -14,7 +14,8 @@
 #include "alloc/recording.h"
 #include "alloc/segment_map.h"
 #include "base/lock.h"
-#include "base/ptrmap.h"
+
+enum { CCA_HOMES = 4096 };
 
 struct cca_allocator {
     const struct cca_config *config; /* as at the start */
@@ -27,7 +28,8 @@ struct cca_allocator {
     struct cca_heap *_Atomic heaps[CCA_HEAPS_MAX]; /* by slot; never freed, may be down */
     _Atomic uint64_t peers[CCA_DEVICES_MAX];       /* [i]: ordinals that ever had access with i */
     _Atomic uint64_t up_mask;                      /* slots whose context is up */
-    struct cca_ptrmap blocks;                      /* live blocks, the passed ones too */
+    _Atomic uint64_t heap_mask;                    /* slots that have a heap */
+    _Atomic uint8_t homes[CCA_HOMES];              /* see look_up.h */
     struct cca_segment_map segments;
     struct cca_gate gate;
     struct cca_callbacks callbacks;

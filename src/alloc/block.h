@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "alloc/allocator.h"
+#include "base/check.h"
 #include "base/list.h"
 #include "base/tree.h"
 #include "observe/event.h"
@@ -30,31 +31,42 @@ enum cca_block_state {
  * start to its end; addr + bytes == next->addr. */
 struct cca_block {
     union {
-        struct cca_tree_node node; /* FREE: in its pool; UNMAPPED: in heap->unmapped */
+        struct {
+            struct cca_block *left, *right; /* FREE: in its pool */
+        };
         /* PENDING: in its fence, or unlinked while the free is under way; CLAIMED and MOVING: in
          * the list of their thread. */
         struct cca_list wait;
     };
     uint64_t addr;
     size_t bytes;
-    size_t requested_bytes; /* of the last hand-out */
-    cca_key key;            /* FREE: who may take it; else: the stream it was handed out for */
+    cca_key key; /* FREE: who may take it; else: the stream it was handed out for */
     struct cca_block *prev, *next;
     struct cca_segment *segment;
-    uint64_t alloc_time_ns;
+    union {
+        struct {
+            size_t requested_bytes; /* of the last hand-out; FREE: 0 */
+            uint64_t alloc_time_ns;
+            uint32_t stack, thread; /* of the allocation */
+        };
+        struct cca_tree_node node; /* UNMAPPED: in heap->unmapped */
+    };
     union {
         uint64_t freed_seq; /* FREE: position in the order of frees of its heap; alloc/fence.h */
         struct cca_stream_use *uses; /* LIVE: on other streams; alloc/stream_use.h */
     };
-    uint32_t stack, thread; /* of the allocation */
     union {
         uint32_t free_stack; /* PENDING: of the free, or the allocation's */
         uint32_t born;       /* FREE: the searches its pool had seen when it came in */
     };
-    uint16_t use_events; /* PENDING: that it waits for, in the queues of alloc/stream_use.h */
+    union {
+        uint16_t use_events; /* PENDING: that it waits for, in the queues of alloc/stream_use.h */
+        uint16_t bin;        /* FREE: of its pool */
+    };
     uint8_t state;
     bool was_oversize; /* at hand-out, so that the free counts the same */
 };
+_Static_assert(sizeof(struct cca_block) <= 104, "host memory per block is a promise: tests/bench");
 
 /* Memory as the driver gave it; or addresses that get memory page by page, in which case it begins
  * and ends with pages, and so does everything of it that is UNMAPPED or MOVING. */
@@ -70,8 +82,10 @@ struct cca_segment {
     size_t aside_bytes;            /* of its blocks, those in heap->aside_plain */
     cca_key key;                   /* what it was obtained for */
     struct cca_private_pool *pool; /* NULL: the default one */
+    struct cca_block_pool *blocks; /* where its free blocks are */
     uint64_t alloc_time_ns;
     uint32_t stack;
+    uint8_t event_flags; /* what the events of the segment and of its blocks share */
     bool is_small;
     bool is_passed; /* the program's own driver allocation: one block, accounted for only */
     bool was_oversize;
@@ -113,8 +127,17 @@ static inline bool cca_block_is_whole(const struct cca_block *block)
     return !cca_block_is_split(block) && !cca_segment_is_expandable(block->segment);
 }
 
+/* Of a part of an expandable segment: the whole pages in it. */
+size_t cca_block_whole_page_bytes(const struct cca_block *block);
+
 /* What of a FREE block could go back to the driver: all of it or nothing, or whole pages. */
-size_t cca_block_releasable_bytes(const struct cca_block *block);
+static inline size_t cca_block_releasable_bytes(const struct cca_block *block)
+{
+    if (CCA_UNLIKELY(cca_segment_is_expandable(block->segment))) {
+        return cca_block_whole_page_bytes(block);
+    }
+    return cca_block_is_split(block) ? 0 : block->bytes;
+}
 
 /* The later place in the order of frees of two FREE blocks that become one. What is READY was over
  * before it was free, so its place says nothing. */
@@ -125,11 +148,38 @@ static inline uint64_t cca_block_last_use(const struct cca_block *a, const struc
     return x > y ? x : y;
 }
 
-/* Cuts `block` after `bytes`: `rest` (a fresh record) becomes the upper part. State, pool and key
- * of `rest` are the caller's to set; it inherits segment and neighbours. */
-void cca_block_split(struct cca_block *block, struct cca_block *rest, size_t bytes);
+/* Cuts `block` after `bytes`: `rest`, a record with any content, becomes the upper part. State,
+ * pool and key of `rest` are the caller's to set; it inherits segment and neighbours. */
+static inline void cca_block_split(struct cca_block *block, struct cca_block *rest, size_t bytes)
+{
+    CCA_ASSERT(bytes > 0 && bytes < block->bytes);
+    rest->segment = block->segment;
+    rest->addr = block->addr + bytes;
+    rest->bytes = block->bytes - bytes;
+    rest->prev = block;
+    rest->next = block->next;
+    rest->requested_bytes = 0;
+    rest->alloc_time_ns = 0;
+    rest->stack = rest->thread = 0;
+    rest->freed_seq = 0;
+    rest->use_events = 0;
+    rest->was_oversize = false;
+    if (rest->next != NULL) {
+        rest->next->prev = rest;
+    }
+    block->next = rest;
+    block->bytes = bytes;
+}
 
 /* Joins `upper` into its lower neighbour `lower`; the record of `upper` is free afterwards. */
-void cca_block_merge(struct cca_block *lower, struct cca_block *upper);
+static inline void cca_block_merge(struct cca_block *lower, struct cca_block *upper)
+{
+    CCA_ASSERT(lower->next == upper && lower->addr + lower->bytes == upper->addr);
+    lower->bytes += upper->bytes;
+    lower->next = upper->next;
+    if (lower->next != NULL) {
+        lower->next->prev = lower;
+    }
+}
 
 #endif

@@ -26,7 +26,7 @@ static struct cca_block *largest_idle(struct cca_heap *heap, struct cca_block_po
     struct cca_block *largest = NULL;
     size_t most = 0;
     for (struct cca_block *block = cca_block_pool_first(pool); block != NULL;
-         block = cca_block_pool_next(block)) {
+         block = cca_block_pool_next(pool, block)) {
         size_t bytes = is_usable_by_all(heap, block) ? cca_block_releasable_bytes(block) : 0;
         largest = bytes > most ? block : largest;
         most = bytes > most ? bytes : most;
@@ -34,22 +34,15 @@ static struct cca_block *largest_idle(struct cca_heap *heap, struct cca_block_po
     return largest;
 }
 
-static size_t idle_bytes(const struct cca_heap *heap)
+void cca_collect_down_to(struct cca_heap *heap, size_t limit, bool has_waited)
 {
-    return heap->pools[0].whole_bytes + heap->pools[1].whole_bytes;
-}
-
-void cca_collect_over_limit(struct cca_heap *heap, bool has_waited)
-{
-    size_t limit = heap->allocator->settings.cache_limit;
     struct cca_detached detached;
     cca_heap_detached_init(&detached);
     bool is_proven_by_wait = has_waited && !heap->device.has_context_events;
-    if (!cca_release_is_allowed(heap) || idle_bytes(heap) <= limit ||
-        (!is_proven_by_wait && !cca_release_is_idle(heap))) {
+    if (!cca_release_is_allowed(heap) || (!is_proven_by_wait && !cca_release_is_idle(heap))) {
         return;
     }
-    for (size_t idle = 0; (idle = idle_bytes(heap)) > limit;) {
+    for (size_t idle = 0; (idle = cca_collect_idle_bytes(heap)) > limit;) {
         struct cca_block *block = largest_idle(heap, &heap->pools[0]);
         block = block != NULL ? block : largest_idle(heap, &heap->pools[1]);
         if (block == NULL) {
@@ -75,7 +68,7 @@ static bool collect_old(struct cca_heap *heap, double *ages, size_t *count,
     struct cca_block *block = cca_block_pool_first(pool);
     bool has_released = false;
     while (block != NULL) {
-        struct cca_block *next = cca_block_pool_next(block);
+        struct cca_block *next = cca_block_pool_next(pool, block);
         double age = cca_block_pool_age(pool, block);
         if (may_release(heap, block) && age >= average) {
             *ages -= age;
@@ -103,7 +96,7 @@ void cca_collect_old(struct cca_heap *heap)
         return;
     }
     for (struct cca_block *block = cca_block_pool_first(pool); block != NULL;
-         block = cca_block_pool_next(block)) {
+         block = cca_block_pool_next(pool, block)) {
         count += may_release(heap, block);
         ages += may_release(heap, block) ? cca_block_pool_age(pool, block) : 0;
     }
@@ -128,7 +121,7 @@ bool cca_collect_oversize(struct cca_heap *heap, const struct cca_request *reque
     cca_heap_detached_init(&detached);
     struct cca_block *block = cca_block_pool_lower_bound(pool, key, wanted);
     while (block != NULL && cca_segment_is_expandable(block->segment)) {
-        block = cca_block_pool_next_of_key(block);
+        block = cca_block_pool_next_of_key(pool, block);
     }
     if (block != NULL && !cca_block_is_split(block)) {
         found = block->bytes;
@@ -136,7 +129,7 @@ bool cca_collect_oversize(struct cca_heap *heap, const struct cca_request *reque
     }
     block = found < wanted ? cca_block_pool_largest(pool, key) : NULL;
     while (block != NULL && found < wanted && block->bytes >= policy->max_split_size) {
-        struct cca_block *smaller = cca_block_pool_previous_of_key(block);
+        struct cca_block *smaller = cca_block_pool_previous_of_key(pool, block);
         if (cca_block_is_whole(block)) {
             found += block->bytes;
             cca_heap_detach_segment(heap, block->segment, cca_clock_ns(), &detached);

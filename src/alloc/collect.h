@@ -5,12 +5,25 @@
 #ifndef CCA_ALLOC_COLLECT_H
 #define CCA_ALLOC_COLLECT_H
 
-#include "alloc/heap.h"
+#include "alloc/allocator_internal.h"
+
+/* What could go back to the driver of the default pool. */
+static inline size_t cca_collect_idle_bytes(const struct cca_heap *heap)
+{
+    return heap->pools[0].whole_bytes + heap->pools[1].whole_bytes;
+}
 
 /* Gives idle segments back while there are more of them than CCA_CACHE_LIMIT allows, the largest
  * first. `has_waited`: inside a free that has just waited for its context, the one place where a
  * driver that can prove nothing is known to be idle. */
-void cca_collect_over_limit(struct cca_heap *heap, bool has_waited);
+void cca_collect_down_to(struct cca_heap *heap, size_t limit, bool has_waited);
+static inline void cca_collect_over_limit(struct cca_heap *heap, bool has_waited)
+{
+    size_t limit = heap->allocator->settings.cache_limit;
+    if (CCA_UNLIKELY(cca_collect_idle_bytes(heap) > limit)) {
+        cca_collect_down_to(heap, limit, has_waited);
+    }
+}
 
 /* Collects idle large segments, the oldest first, while more than the threshold's part of the limit
  * is held. Nothing on drivers that can prove nothing. */

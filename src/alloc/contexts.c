@@ -27,6 +27,7 @@ static struct cca_heap *heap_in_slot(struct cca_allocator *allocator, int slot,
         cca_heap_init(heap, allocator, slot, accounts, &allocator->settings);
         cca_callbacks_give_trackers(&allocator->callbacks, &heap->observer);
         atomic_store(&allocator->heaps[slot], heap);
+        atomic_fetch_or(&allocator->heap_mask, 1ull << slot);
     }
     return heap;
 }
@@ -331,12 +332,10 @@ void cca_allocator_fork_prepare(struct cca_allocator *allocator)
         cca_lock_take_urgent(&heap->lock);
     }
     cca_lock_take(&allocator->segments.lock);
-    cca_ptrmap_lock_all(&allocator->blocks);
 }
 
 void cca_allocator_fork_parent(struct cca_allocator *allocator)
 {
-    cca_ptrmap_unlock_all(&allocator->blocks);
     cca_lock_drop(&allocator->segments.lock);
     CCA_EACH_HEAP (heap, allocator) {
         cca_lock_drop(&heap->lock);

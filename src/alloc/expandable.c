@@ -143,9 +143,8 @@ static void add_segment(struct cca_heap *heap, struct cca_segment *segment,
     segment->addr = block->addr = addr;
     segment->bytes = block->bytes = bytes;
     segment->page_bytes = page;
-    segment->is_small = group->is_small;
     segment->key = group->key;
-    segment->pool = group->pool;
+    cca_segment_settle(heap, segment, group->pool, group->is_small);
     if (segment->pool != NULL) {
         segment->pool->segments++;
     }
@@ -208,7 +207,7 @@ static bool claim_from(struct cca_heap *heap, struct cca_block *block, size_t ro
     cca_list_init(&claim->blocks);
     for (; bytes < rounded; block = block->next) {
         if (block->state == CCA_BLOCK_FREE) {
-            cca_block_pool_remove(cca_segment_pool(heap, block->segment), block);
+            cca_block_pool_remove(block->segment->blocks, block);
             block->state = CCA_BLOCK_CLAIMED;
         } else {
             size_t needed = cca_round_up(rounded - bytes, page);

@@ -9,10 +9,10 @@
 #include "base/clock.h"
 
 /* Cuts [first, last) out of a FREE block that is in no pool; what is left around it is free. */
-static struct cca_block *cut_out(struct cca_heap *heap, struct cca_block *block, uint64_t first,
-                                 uint64_t last, struct cca_block *records[2])
+static struct cca_block *cut_out(struct cca_block *block, uint64_t first, uint64_t last,
+                                 struct cca_block *records[2])
 {
-    struct cca_block_pool *pool = cca_segment_pool(heap, block->segment);
+    struct cca_block_pool *pool = block->segment->blocks;
     if (last < block->addr + block->bytes) {
         struct cca_block *rest = records[1];
         records[1] = NULL;
@@ -46,8 +46,8 @@ bool cca_expandable_detach(struct cca_heap *heap, struct cca_block *block, size_
         if (most_bytes < bytes) {
             bytes = cca_round_up(most_bytes, page);
         }
-        cca_block_pool_remove(cca_segment_pool(heap, segment), block);
-        block = cut_out(heap, block, segment->addr + end - bytes, segment->addr + end, records);
+        cca_block_pool_remove(segment->blocks, block);
+        block = cut_out(block, segment->addr + end - bytes, segment->addr + end, records);
         block->state = CCA_BLOCK_MOVING;
         cca_list_push_back(out, &block->wait);
         segment->mapped_bytes -= bytes;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "alloc/heap.h"
 
+#include <string.h>
+
 #include "alloc/allocator_internal.h"
 #include "alloc/capture.h"
 #include "alloc/expandable.h"
@@ -14,18 +16,17 @@
 void cca_heap_init(struct cca_heap *heap, struct cca_allocator *allocator, int slot,
                    struct cca_heap *accounts, const struct cca_config *config)
 {
-    *heap = (struct cca_heap){
-        .allocator = allocator,
-        .device = {.ordinal = slot},
-        .slot = slot,
-        .ordinal = slot,
-        .accounts = accounts != NULL ? accounts : heap,
-        .generation = 1,
-        .state = CCA_HEAP_DOWN,
-        .limit_bytes = config->memory_limit,
-        .memory_fraction = config->memory_fraction,
-        .rekeys = true,
-    };
+    memset(heap, 0, sizeof(*heap));
+    heap->allocator = allocator;
+    heap->device.ordinal = slot;
+    heap->slot = slot;
+    heap->ordinal = slot;
+    heap->accounts = accounts != NULL ? accounts : heap;
+    heap->generation = 1;
+    heap->state = CCA_HEAP_DOWN;
+    heap->limit_bytes = config->memory_limit;
+    heap->memory_fraction = config->memory_fraction;
+    heap->rekeys = true;
     /* A heap of the program's own context reports while it holds its lock. */
     cca_lock_init(&heap->lock, CCA_RANK_HEAP + CCA_HEAPS_MAX - 1 - slot);
     cca_block_pool_init(&heap->pools[0]);
@@ -55,6 +56,7 @@ void cca_heap_init(struct cca_heap *heap, struct cca_allocator *allocator, int s
 void cca_heap_fini(struct cca_heap *heap)
 {
     cca_observer_fini(&heap->observer);
+    cca_block_map_fini(&heap->live);
     cca_pool_fini(&heap->block_records);
     cca_pool_fini(&heap->segment_records);
     cca_pool_fini(&heap->fence_records);
@@ -66,33 +68,24 @@ void cca_heap_fini(struct cca_heap *heap)
     cca_captures_fini(heap);
 }
 
-struct cca_event cca_heap_event(enum cca_event_kind kind, const struct cca_request *request,
-                                uint64_t now_ns)
+void cca_heap_tell(struct cca_heap *heap, struct cca_event *event)
 {
-    struct cca_event event = {.kind = kind, .time_ns = now_ns};
-    if (request != NULL) {
-        event.api = request->api;
-        event.stack = request->stack;
-        event.thread = request->thread;
-        event.metadata = request->metadata;
-        event.stream = request->key == CCA_KEY_READY ? 0 : request->key;
-    }
-    return event;
-}
-
-void cca_heap_report(struct cca_heap *heap, const struct cca_event *event)
-{
-    CCA_ASSERT(cca_lock_is_mine(&heap->lock));
     if (CCA_UNLIKELY(heap->accounts != heap)) {
         cca_lock_take(&heap->accounts->lock);
         cca_heap_report(heap->accounts, event);
         cca_lock_drop(&heap->accounts->lock);
-    } else if (heap->stacks_in_trace || event->stack == 0) {
-        cca_observer_report(&heap->observer, event);
-    } else {
-        struct cca_event bare = *event;
-        bare.stack = 0;
-        cca_observer_report(&heap->observer, &bare);
+        return;
+    }
+    event->stack = heap->stacks_in_trace ? event->stack : 0;
+    cca_observer_tell(&heap->observer, event);
+}
+
+void cca_heap_report(struct cca_heap *heap, const struct cca_event *event)
+{
+    cca_heap_count(heap, event);
+    if (cca_heap_is_heard(heap)) {
+        struct cca_event told = *event;
+        cca_heap_tell(heap, &told);
     }
 }
 
@@ -121,8 +114,9 @@ static size_t largest_of(const struct cca_block_pool pools[2])
 {
     size_t largest = 0;
     for (int small = 0; small < 2; small++) {
-        struct cca_block *block = cca_block_pool_first(&pools[small]);
-        for (; block != NULL; block = cca_block_pool_next(block)) {
+        const struct cca_block_pool *pool = &pools[small];
+        struct cca_block *block = cca_block_pool_first(pool);
+        for (; block != NULL; block = cca_block_pool_next(pool, block)) {
             largest = block->bytes > largest ? block->bytes : largest;
         }
     }
@@ -162,8 +156,9 @@ static size_t releasable_of(const struct cca_block_pool pools[2])
 {
     size_t bytes = 0;
     for (int small = 0; small < 2; small++) {
-        struct cca_block *block = cca_block_pool_lower_bound(&pools[small], CCA_KEY_READY, 0);
-        for (; block != NULL && block->key == CCA_KEY_READY; block = cca_block_pool_next(block)) {
+        const struct cca_block_pool *pool = &pools[small];
+        struct cca_block *block = cca_block_pool_lower_bound(pool, CCA_KEY_READY, 0);
+        for (; block != NULL; block = cca_block_pool_next_of_key(pool, block)) {
             bytes += cca_block_releasable_bytes(block);
         }
     }
@@ -187,7 +182,7 @@ static bool drop_block(struct cca_heap *heap, struct cca_block *block, uint64_t 
     cca_heap_describe_block(&event, block);
     switch (block->state) {
     case CCA_BLOCK_LIVE:
-        cca_ptrmap_remove(&heap->allocator->blocks, block->addr);
+        (void)cca_block_map_remove(&heap->live, block->addr);
         cca_stream_use_drop(heap, cca_stream_use_detach(block));
         event.kind = CCA_EVENT_FREE_REQUESTED;
         cca_heap_report(heap, &event);
@@ -200,7 +195,7 @@ static bool drop_block(struct cca_heap *heap, struct cca_block *block, uint64_t 
         cca_heap_report(heap, &event);
         return true;
     case CCA_BLOCK_FREE:
-        cca_block_pool_remove(cca_segment_pool(heap, block->segment), block);
+        cca_block_pool_remove(block->segment->blocks, block);
         if (cca_block_is_part(block)) {
             event.kind = CCA_EVENT_REKEY;
             event.split_count_delta = -1;

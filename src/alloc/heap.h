@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "alloc/block.h"
+#include "alloc/block_map.h"
 #include "alloc/block_pool.h"
 #include "alloc/policy.h"
 #include "base/lock.h"
@@ -37,7 +38,7 @@ enum cca_heap_state {
 };
 
 /* Identity: reserved_bytes = sum of the cache's segments + in_flight_bytes; the blocks of all
- * segments are FREE in one of the pools, LIVE in the address map, or PENDING; those of expandable
+ * segments are FREE in one of the pools, LIVE in the map `live`, or PENDING; those of expandable
  * segments may have no memory (expandable.h). */
 struct cca_heap {
     struct cca_lock lock;
@@ -52,6 +53,7 @@ struct cca_heap {
     enum cca_heap_state state;
     atomic_uint device_calls; /* under way with the lock dropped: see device_call.h */
 
+    struct cca_block_map live;      /* by address, the passed ones too */
     struct cca_block_pool pools[2]; /* [0] large, [1] small */
     /* Expandable segments: see expandable.h. */
     bool expands;                /* new memory is mapped, where it can be */
@@ -112,9 +114,27 @@ void cca_heap_init(struct cca_heap *heap, struct cca_allocator *allocator, int s
                    struct cca_heap *accounts, const struct cca_config *config);
 void cca_heap_fini(struct cca_heap *heap);
 
+/* What an event has from the request that caused it; `request` may be NULL. */
+static inline void cca_heap_attribute(struct cca_event *event, const struct cca_request *request)
+{
+    if (request != NULL) {
+        event->api = request->api;
+        event->stack = request->stack;
+        event->thread = request->thread;
+        event->metadata = request->metadata;
+        event->stream = request->key == CCA_KEY_READY ? 0 : request->key;
+    }
+}
+
 /* An event of this heap with what all events share. */
-struct cca_event cca_heap_event(enum cca_event_kind kind, const struct cca_request *request,
-                                uint64_t now_ns);
+static inline struct cca_event cca_heap_event(enum cca_event_kind kind,
+                                              const struct cca_request *request, uint64_t now_ns)
+{
+    struct cca_event event = {.kind = kind, .time_ns = now_ns};
+    cca_heap_attribute(&event, request);
+    return event;
+}
+
 void cca_heap_report(struct cca_heap *heap, const struct cca_event *event);
 void cca_heap_report_plain(struct cca_heap *heap, enum cca_event_kind kind);
 
@@ -163,6 +183,10 @@ struct cca_block *cca_heap_add_segment(struct cca_heap *heap, const struct cca_p
 /* A LIVE block becomes PENDING (free_requested). Uses that were not detached are dropped. */
 void cca_heap_request_free(struct cca_heap *heap, struct cca_block *block,
                            const struct cca_request *request, uint64_t now_ns);
+
+/* Both at once, for a block without uses. `now_ns` matters where somebody listens. */
+void cca_heap_free_now(struct cca_heap *heap, struct cca_block *block,
+                       const struct cca_request *request, cca_key key, uint64_t now_ns);
 
 /* A PENDING block becomes FREE with this key (free_completed) and joins its neighbours. Returns the
  * block it has become. */

@@ -6,19 +6,65 @@
 #include "alloc/stream_use.h"
 #include "base/check.h"
 
-void cca_heap_describe_block(struct cca_event *event, const struct cca_block *block)
+/* What an alloc does to the free parts of split segments. */
+struct split_change {
+    int32_t count;
+    int64_t bytes;
+};
+
+static inline struct split_change change_of_split(const struct cca_block *block, bool was_split,
+                                                  size_t rest_bytes)
 {
-    event->flags |= cca_segment_flags(block->segment) |
-                    (block->was_oversize ? CCA_EVENT_OVERSIZE : 0);
-    event->pool = cca_segment_pool_number(block->segment);
-    event->addr = block->addr;
-    event->requested_bytes = block->requested_bytes;
-    event->block_bytes = block->bytes;
+    if (CCA_UNLIKELY(cca_segment_is_expandable(block->segment))) {
+        return (struct split_change){0, 0}; /* its parts do not count */
+    }
+    if (was_split) {
+        return (struct split_change){rest_bytes == 0 ? -1 : 0, -(int64_t)block->bytes};
+    }
+    return (struct split_change){rest_bytes != 0, (int64_t)rest_bytes};
 }
 
-void cca_heap_hand_out(struct cca_heap *heap, struct cca_block *block,
-                       const struct cca_request *request, bool was_split, size_t rest_bytes,
-                       unsigned flags, uint64_t now_ns)
+/* Events are built apart from what is counted: most of the time nobody listens. */
+static CCA_NOINLINE void tell_alloc(struct cca_heap *heap, const struct cca_block *block,
+                                    const struct cca_request *request, unsigned flags,
+                                    struct split_change split)
+{
+    struct cca_event event = cca_heap_event(CCA_EVENT_ALLOC, request, block->alloc_time_ns);
+    event.flags = flags;
+    event.split_count_delta = split.count;
+    event.split_bytes_delta = split.bytes;
+    cca_heap_describe_block(&event, block);
+    cca_heap_tell(heap, &event);
+}
+
+static CCA_NOINLINE void tell_free_requested(struct cca_heap *heap, const struct cca_block *block,
+                                             const struct cca_request *request, uint64_t now_ns)
+{
+    struct cca_event event = cca_heap_event(CCA_EVENT_FREE_REQUESTED, request, now_ns);
+    cca_heap_describe_block(&event, block);
+    event.stream = block->key == CCA_KEY_READY ? 0 : block->key;
+    event.stack = request->stack != 0 ? request->stack : block->stack;
+    cca_heap_tell(heap, &event);
+}
+
+/* To be told once the block has joined its neighbours. */
+static CCA_NOINLINE void describe_free_completed(struct cca_event *event,
+                                                 const struct cca_block *block, uint32_t stack,
+                                                 uint64_t now_ns)
+{
+    *event = (struct cca_event){
+        .kind = CCA_EVENT_FREE_COMPLETED,
+        .time_ns = now_ns,
+        .stack = stack,
+        .thread = block->thread,
+        .stream = block->key == CCA_KEY_READY ? 0 : block->key,
+    };
+    cca_heap_describe_block(event, block);
+}
+
+static CCA_ALWAYS_INLINE void hand_out(struct cca_heap *heap, struct cca_block *block,
+                                       const struct cca_request *request, bool was_split,
+                                       size_t rest_bytes, unsigned flags, uint64_t now_ns)
 {
     block->state = CCA_BLOCK_LIVE;
     block->uses = NULL;
@@ -29,38 +75,47 @@ void cca_heap_hand_out(struct cca_heap *heap, struct cca_block *block,
     block->thread = request->thread;
     block->was_oversize = cca_policy_is_oversize(&heap->allocator->policy, block->bytes);
 
-    struct cca_event event = cca_heap_event(CCA_EVENT_ALLOC, request, now_ns);
-    cca_heap_describe_block(&event, block);
-    event.flags |= flags;
-    if (cca_segment_is_expandable(block->segment)) {
-        /* Its parts do not count. */
-    } else if (was_split) {
-        event.split_count_delta = rest_bytes == 0 ? -1 : 0;
-        event.split_bytes_delta = -(int64_t)block->bytes;
-    } else if (rest_bytes != 0) {
-        event.split_count_delta = 1;
-        event.split_bytes_delta = (int64_t)rest_bytes;
+    struct split_change split = change_of_split(block, was_split, rest_bytes);
+    struct cca_event counted = {.kind = CCA_EVENT_ALLOC, .flags = flags, .time_ns = now_ns};
+    cca_heap_weigh_block(&counted, block);
+    counted.split_count_delta = split.count;
+    counted.split_bytes_delta = split.bytes;
+    cca_heap_count(heap, &counted);
+    if (cca_heap_is_heard(heap)) {
+        tell_alloc(heap, block, request, flags, split);
     }
-    cca_heap_report(heap, &event);
 }
 
-size_t cca_heap_cut(struct cca_heap *heap, const struct cca_policy *policy, struct cca_block *block,
-                    size_t rounded, cca_key key)
+void cca_heap_hand_out(struct cca_heap *heap, struct cca_block *block,
+                       const struct cca_request *request, bool was_split, size_t rest_bytes,
+                       unsigned flags, uint64_t now_ns)
+{
+    hand_out(heap, block, request, was_split, rest_bytes, flags, now_ns);
+}
+
+static CCA_ALWAYS_INLINE size_t cut(struct cca_heap *heap, const struct cca_policy *policy,
+                                    struct cca_block *block, size_t rounded, cca_key key)
 {
     const struct cca_private_pool *pool = block->segment->pool;
     if (!cca_policy_should_split(policy, block->bytes, rounded, heap->expands) ||
         (pool != NULL && pool->no_split)) {
         return 0;
     }
-    struct cca_block *rest = cca_pool_take(&heap->block_records);
+    struct cca_block *rest = cca_pool_take_uncleared(&heap->block_records);
     if (rest == NULL) {
         return 0;
     }
     cca_block_split(block, rest, rounded);
     rest->key = key;
     rest->freed_seq = block->freed_seq;
-    cca_block_pool_insert(cca_segment_pool(heap, block->segment), rest);
+    cca_block_pool_insert(block->segment->blocks, rest);
     return rest->bytes;
+}
+
+size_t cca_heap_cut(struct cca_heap *heap, const struct cca_policy *policy, struct cca_block *block,
+                    size_t rounded, cca_key key)
+{
+    return cut(heap, policy, block, rounded, key);
 }
 
 void cca_heap_count_search(struct cca_heap *heap, const struct cca_policy *policy,
@@ -72,13 +127,14 @@ void cca_heap_count_search(struct cca_heap *heap, const struct cca_policy *polic
 }
 
 /* A FREE block that is in no pool (any more). */
-static struct cca_block *give(struct cca_heap *heap, struct cca_block *block,
-                              const struct cca_policy *policy, const struct cca_request *request,
-                              size_t rounded, unsigned flags, uint64_t now_ns)
+static CCA_ALWAYS_INLINE struct cca_block *give(struct cca_heap *heap, struct cca_block *block,
+                                                const struct cca_policy *policy,
+                                                const struct cca_request *request, size_t rounded,
+                                                unsigned flags, uint64_t now_ns)
 {
     bool was_split = cca_block_is_split(block);
-    size_t rest_bytes = cca_heap_cut(heap, policy, block, rounded, block->key);
-    cca_heap_hand_out(heap, block, request, was_split, rest_bytes, flags, now_ns);
+    size_t rest_bytes = cut(heap, policy, block, rounded, block->key);
+    hand_out(heap, block, request, was_split, rest_bytes, flags, now_ns);
     return block;
 }
 
@@ -86,15 +142,14 @@ struct cca_block *cca_heap_take_block(struct cca_heap *heap, struct cca_block *b
                                       const struct cca_request *request, size_t rounded,
                                       uint64_t now_ns)
 {
-    cca_block_pool_remove(cca_segment_pool(heap, block->segment), block);
+    cca_block_pool_remove(block->segment->blocks, block);
     return give(heap, block, &heap->allocator->policy, request, rounded, 0, now_ns);
 }
 
 /* Best fit of one pool. */
-static struct cca_block *take_from(struct cca_heap *heap, struct cca_block_pool *pool,
-                                   const struct cca_policy *policy,
-                                   const struct cca_request *request, size_t rounded,
-                                   uint64_t now_ns)
+static CCA_ALWAYS_INLINE struct cca_block *
+take_from(struct cca_heap *heap, struct cca_block_pool *pool, const struct cca_policy *policy,
+          const struct cca_request *request, size_t rounded, uint64_t now_ns)
 {
     bool is_dedicated = request->pool != NULL && request->pool->is_dedicated;
     struct cca_block *block = cca_block_pool_take(
@@ -129,25 +184,34 @@ struct cca_block *cca_heap_borrow(struct cca_heap *heap, const struct cca_policy
     return NULL;
 }
 
+static CCA_ALWAYS_INLINE void report_free_requested(struct cca_heap *heap,
+                                                    const struct cca_block *block,
+                                                    const struct cca_request *request,
+                                                    uint64_t now_ns)
+{
+    struct cca_event counted = {.kind = CCA_EVENT_FREE_REQUESTED};
+    cca_heap_weigh_block(&counted, block);
+    cca_heap_count(heap, &counted);
+    if (cca_heap_is_heard(heap)) {
+        tell_free_requested(heap, block, request, now_ns);
+    }
+}
+
 void cca_heap_request_free(struct cca_heap *heap, struct cca_block *block,
                            const struct cca_request *request, uint64_t now_ns)
 {
     cca_stream_use_drop(heap, cca_stream_use_detach(block));
-    struct cca_event event = cca_heap_event(CCA_EVENT_FREE_REQUESTED, request, now_ns);
-    cca_heap_describe_block(&event, block);
-    event.stream = block->key == CCA_KEY_READY ? 0 : block->key;
-    event.stack = event.stack != 0 ? event.stack : block->stack;
-    block->free_stack = event.stack;
+    report_free_requested(heap, block, request, now_ns);
+    block->free_stack = request->stack != 0 ? request->stack : block->stack;
     block->state = CCA_BLOCK_PENDING;
     block->use_events = 0;
     block->wait = (struct cca_list){NULL, NULL};
     heap->pending_bytes += block->bytes;
-    cca_heap_report(heap, &event);
 }
 
 /* Neighbours join when one key serves both: equal ones, or READY and a stream's, which becomes the
  * stream's. */
-static bool may_join(const struct cca_block *neighbour, cca_key key, bool ready_only)
+static inline bool may_join(const struct cca_block *neighbour, cca_key key, bool ready_only)
 {
     if (neighbour == NULL || neighbour->state != CCA_BLOCK_FREE) {
         return false;
@@ -158,9 +222,10 @@ static bool may_join(const struct cca_block *neighbour, cca_key key, bool ready_
     return !ready_only && (neighbour->key == CCA_KEY_READY || key == CCA_KEY_READY);
 }
 
-struct cca_joined cca_heap_join(struct cca_heap *heap, struct cca_block *block, bool ready_only)
+static CCA_ALWAYS_INLINE struct cca_joined join(struct cca_heap *heap, struct cca_block *block,
+                                                bool ready_only)
 {
-    struct cca_block_pool *pool = cca_segment_pool(heap, block->segment);
+    struct cca_block_pool *pool = block->segment->blocks;
     struct cca_joined result = {.block = block};
     /* Until there is no more to join: a READY block that becomes a stream's may then join what lies
      * beyond it. */
@@ -196,25 +261,52 @@ struct cca_joined cca_heap_join(struct cca_heap *heap, struct cca_block *block, 
     return result;
 }
 
+struct cca_joined cca_heap_join(struct cca_heap *heap, struct cca_block *block, bool ready_only)
+{
+    return join(heap, block, ready_only);
+}
+
+/* A block that is nobody's becomes FREE. */
+static CCA_ALWAYS_INLINE struct cca_block *complete_free(struct cca_heap *heap,
+                                                         struct cca_block *block, cca_key key,
+                                                         uint32_t stack, uint64_t now_ns)
+{
+    struct cca_event told, counted = {.kind = CCA_EVENT_FREE_COMPLETED};
+    bool is_heard = cca_heap_is_heard(heap);
+    cca_heap_weigh_block(&counted, block);
+    if (is_heard) {
+        describe_free_completed(&told, block, stack, now_ns);
+    }
+    block->key = key;
+    block->freed_seq = ++heap->frees;
+    struct cca_joined joined = join(heap, block, false);
+    counted.split_count_delta = joined.count_delta;
+    counted.split_bytes_delta = joined.bytes_delta;
+    cca_heap_count(heap, &counted);
+    if (is_heard) {
+        told.split_count_delta = joined.count_delta;
+        told.split_bytes_delta = joined.bytes_delta;
+        cca_heap_tell(heap, &told);
+    }
+    return joined.block;
+}
+
 struct cca_block *cca_heap_complete_free(struct cca_heap *heap, struct cca_block *block,
                                          cca_key key, uint64_t now_ns)
 {
     CCA_ASSERT(block->state == CCA_BLOCK_PENDING && !cca_list_is_linked(&block->wait));
     CCA_ASSERT(block->use_events == 0);
-    struct cca_event event = {.kind = CCA_EVENT_FREE_COMPLETED,
-                              .time_ns = now_ns,
-                              .stack = block->free_stack,
-                              .thread = block->thread,
-                              .stream = block->key == CCA_KEY_READY ? 0 : block->key};
-    cca_heap_describe_block(&event, block);
     heap->pending_bytes -= block->bytes;
-    block->key = key;
-    block->freed_seq = ++heap->frees;
-    struct cca_joined joined = cca_heap_join(heap, block, false);
-    event.split_count_delta = joined.count_delta;
-    event.split_bytes_delta = joined.bytes_delta;
-    cca_heap_report(heap, &event);
-    return joined.block;
+    return complete_free(heap, block, key, block->free_stack, now_ns);
+}
+
+void cca_heap_free_now(struct cca_heap *heap, struct cca_block *block,
+                       const struct cca_request *request, cca_key key, uint64_t now_ns)
+{
+    uint32_t stack = request->stack != 0 ? request->stack : block->stack;
+    CCA_ASSERT(block->state == CCA_BLOCK_LIVE && block->uses == NULL);
+    report_free_requested(heap, block, request, now_ns);
+    (void)complete_free(heap, block, key, stack, now_ns);
 }
 
 /* The next free block that a rekey concerns, or NULL. */
@@ -222,7 +314,7 @@ static struct cca_block *find_keyed(struct cca_block_pool *pool, cca_key key, ui
 {
     struct cca_block *block = key == CCA_KEY_READY ? cca_block_pool_first(pool)
                                                    : cca_block_pool_lower_bound(pool, key, 0);
-    for (; block != NULL; block = cca_block_pool_next(block)) {
+    for (; block != NULL; block = cca_block_pool_next(pool, block)) {
         if (block->key == CCA_KEY_READY || (key != CCA_KEY_READY && block->key != key)) {
             return NULL;
         }
@@ -245,7 +337,7 @@ static void rekey_pools(struct cca_heap *heap, struct cca_block_pool *pools, cca
             cca_block_pool_remove(pool, block);
             block->key = CCA_KEY_READY;
             struct cca_event event = {.kind = CCA_EVENT_REKEY, .time_ns = now_ns};
-            event.flags = cca_segment_flags(block->segment);
+            event.flags = block->segment->event_flags;
             struct cca_joined joined = cca_heap_join(heap, block, true);
             event.split_count_delta = joined.count_delta - (was_part ? 1 : 0);
             event.split_bytes_delta = joined.bytes_delta - (was_part ? (int64_t)bytes : 0);

@@ -6,12 +6,20 @@
 
 #include "alloc/heap.h"
 #include "alloc/private_pool.h"
+#include "base/check.h"
+#include "base/clock.h"
 
-/* What the events of a segment and of its blocks share. */
-static inline unsigned cca_segment_flags(const struct cca_segment *segment)
+/* Settles which pool the blocks of a new segment belong to; `is_passed` and `page_bytes` are set.
+ */
+static inline void cca_segment_settle(struct cca_heap *heap, struct cca_segment *segment,
+                                      struct cca_private_pool *pool, bool is_small)
 {
-    return (segment->is_small ? CCA_EVENT_SMALL : 0) | (segment->is_passed ? CCA_EVENT_PASSED : 0) |
-           (cca_segment_is_expandable(segment) ? CCA_EVENT_EXPANDABLE : 0);
+    segment->pool = pool;
+    segment->blocks = cca_heap_pool(heap, pool, is_small);
+    segment->is_small = is_small;
+    segment->event_flags = (is_small ? CCA_EVENT_SMALL : 0) |
+                           (segment->is_passed ? CCA_EVENT_PASSED : 0) |
+                           (cca_segment_is_expandable(segment) ? CCA_EVENT_EXPANDABLE : 0);
 }
 
 static inline uint16_t cca_segment_pool_number(const struct cca_segment *segment)
@@ -19,18 +27,48 @@ static inline uint16_t cca_segment_pool_number(const struct cca_segment *segment
     return segment->pool == NULL ? 0 : segment->pool->number;
 }
 
-/* Where its free blocks are. */
-static inline struct cca_block_pool *cca_segment_pool(struct cca_heap *heap,
-                                                      const struct cca_segment *segment)
-{
-    return cca_heap_pool(heap, segment->pool, segment->is_small);
-}
-
 /* The segment leaves the books of its private pool. */
 void cca_segment_leave_pool(struct cca_segment *segment);
 
+/* What of a block alloc and free events count. */
+static inline void cca_heap_weigh_block(struct cca_event *event, const struct cca_block *block)
+{
+    event->flags |= block->segment->event_flags | (block->was_oversize ? CCA_EVENT_OVERSIZE : 0);
+    event->requested_bytes = block->requested_bytes;
+    event->block_bytes = block->bytes;
+}
+
 /* Facts about a block that alloc and free events share. */
-void cca_heap_describe_block(struct cca_event *event, const struct cca_block *block);
+static inline void cca_heap_describe_block(struct cca_event *event, const struct cca_block *block)
+{
+    cca_heap_weigh_block(event, block);
+    event->pool = cca_segment_pool_number(block->segment);
+    event->addr = block->addr;
+}
+
+/* The halves of cca_heap_report, where the kind of the event is a constant: it is counted, and
+ * completed and told where somebody listens. Events of the program's own contexts are told only:
+ * the heap that keeps their accounts counts them. */
+static CCA_ALWAYS_INLINE void cca_heap_count(struct cca_heap *heap, const struct cca_event *event)
+{
+    CCA_ASSERT(cca_lock_is_mine(&heap->lock));
+    if (CCA_LIKELY(heap->accounts == heap)) {
+        cca_observer_count(&heap->observer, event);
+    }
+}
+
+static inline bool cca_heap_is_heard(const struct cca_heap *heap)
+{
+    return CCA_UNLIKELY(heap->accounts != heap || cca_observer_is_heard(&heap->observer));
+}
+
+void cca_heap_tell(struct cca_heap *heap, struct cca_event *event);
+
+/* The time for events of a free, which nothing but a listener asks for. */
+static inline uint64_t cca_heap_time_of_free(const struct cca_heap *heap)
+{
+    return cca_heap_is_heard(heap) ? cca_clock_ns() : 0;
+}
 
 /* A block without owner becomes LIVE: the alloc event, with what it does to the free parts of split
  * segments. `was_split`: before it was cut for this request; `rest_bytes`: what was cut off, or 0.

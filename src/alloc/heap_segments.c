@@ -48,7 +48,7 @@ struct cca_event cca_heap_segment_event(enum cca_event_kind kind, const struct c
                                         uint64_t now_ns)
 {
     struct cca_event event = cca_heap_event(kind, request, now_ns);
-    event.flags = cca_segment_flags(segment) | (segment->was_oversize ? CCA_EVENT_OVERSIZE : 0);
+    event.flags = segment->event_flags | (segment->was_oversize ? CCA_EVENT_OVERSIZE : 0);
     event.pool = cca_segment_pool_number(segment);
     event.addr = segment->addr;
     event.requested_bytes = event.block_bytes = segment->bytes;
@@ -99,10 +99,9 @@ struct cca_block *cca_heap_add_segment(struct cca_heap *heap, const struct cca_p
     struct cca_segment *segment = growth->segment;
     struct cca_block *block = link_segment(heap, segment, request, growth->addr, growth->bytes,
                                            now_ns);
-    segment->is_small = cca_policy_is_small(rounded);
+    cca_segment_settle(heap, segment, request->pool, cca_policy_is_small(rounded));
     segment->was_oversize = cca_policy_is_oversize(policy, growth->bytes);
-    if (request->pool != NULL) {
-        segment->pool = request->pool;
+    if (segment->pool != NULL) {
         segment->pool->segments++;
     }
     cca_segment_map_insert(&heap->allocator->segments, segment);
@@ -133,7 +132,7 @@ void cca_heap_detach_segment(struct cca_heap *heap, struct cca_segment *segment,
     struct cca_block *block = segment->first;
     CCA_ASSERT(block->state == CCA_BLOCK_FREE && cca_block_is_whole(block));
     cca_heap_report_segment(heap, CCA_EVENT_SEGMENT_FREE, segment, NULL, 0, now_ns);
-    cca_block_pool_remove(cca_segment_pool(heap, segment), block);
+    cca_block_pool_remove(segment->blocks, block);
     cca_pool_give(&heap->block_records, block);
     cca_segment_leave_pool(segment);
     segment->first = NULL;
@@ -154,7 +153,7 @@ static void detach_segments(struct cca_heap *heap, struct cca_block_pool *pool, 
 {
     struct cca_block *block = cca_block_pool_first(pool);
     while (block != NULL) {
-        struct cca_block *next = cca_block_pool_next(block);
+        struct cca_block *next = cca_block_pool_next(pool, block);
         if (is_over(block, before_seq) && cca_block_is_whole(block)) {
             cca_heap_detach_segment(heap, block->segment, now_ns, out);
         }
@@ -167,7 +166,7 @@ static void detach_pages(struct cca_heap *heap, struct cca_block_pool *pool, uin
 {
     struct cca_block *block = cca_block_pool_first(pool);
     while (block != NULL) {
-        struct cca_block *next = cca_block_pool_next(block);
+        struct cca_block *next = cca_block_pool_next(pool, block);
         if (is_over(block, before_seq) && cca_segment_is_expandable(block->segment)) {
             (void)cca_expandable_detach(heap, block, SIZE_MAX, now_ns, &out->pages);
         }
@@ -224,8 +223,8 @@ bool cca_heap_add_passed(struct cca_heap *heap, const struct cca_request *reques
         return false;
     }
     struct cca_block *block = link_segment(heap, segment, request, addr, request->bytes, now_ns);
-    block->segment->is_passed = true;
-    block->segment->is_small = cca_policy_is_small(request->bytes);
+    segment->is_passed = true;
+    cca_segment_settle(heap, segment, NULL, cca_policy_is_small(request->bytes));
     cca_heap_report_segment(heap, CCA_EVENT_SEGMENT_ALLOC, block->segment, request, 0, now_ns);
     cca_heap_hand_out(heap, block, request, false, 0, 0, now_ns);
     *block_out = block;

@@ -11,6 +11,7 @@
 #include "alloc/device_call.h"
 #include "alloc/expandable.h"
 #include "alloc/fence.h"
+#include "alloc/look_up.h"
 #include "alloc/release.h"
 #include "alloc/siblings.h"
 #include "alloc/stream_use.h"
@@ -48,28 +49,11 @@ bool cca_allocator_is_stopped(const struct cca_allocator *allocator)
     return atomic_load(&allocator->is_stopped);
 }
 
-/* The heap of a block found in the address map, locked, while the block is still live at `addr`; or
- * NULL. */
-static struct cca_heap *lock_heap_of(struct cca_block *block, uint64_t addr)
-{
-    struct cca_segment *segment = block == NULL ? NULL : block->segment;
-    struct cca_heap *heap = segment == NULL ? NULL : segment->heap;
-    if (heap == NULL) {
-        return NULL;
-    }
-    cca_lock_take(&heap->lock);
-    if (block->addr == addr && block->state == CCA_BLOCK_LIVE && !block->segment->is_passed) {
-        return heap;
-    }
-    cca_lock_drop(&heap->lock);
-    return NULL;
-}
-
 void cca_allocator_record_stream(struct cca_allocator *allocator, uint64_t addr, cca_key stream)
 {
-    struct cca_block *block = cca_ptrmap_find(&allocator->blocks, addr);
-    struct cca_heap *heap = lock_heap_of(block, addr);
-    if (heap == NULL) {
+    struct cca_heap *heap;
+    struct cca_block *block = cca_look_up_block(allocator, addr, &heap);
+    if (block == NULL) {
         return;
     }
     /* Only graph memory: other blocks may be used by work that runs while another stream is being
@@ -78,7 +62,8 @@ void cca_allocator_record_stream(struct cca_allocator *allocator, uint64_t addr,
     if (in_capture) {
         in_capture = cca_capture_takes_part(heap, stream);
     }
-    if (block->addr == addr && block->state == CCA_BLOCK_LIVE) {
+    bool is_cached = block->state == CCA_BLOCK_LIVE && !block->segment->is_passed;
+    if (block->addr == addr && is_cached) { /* asking drops the lock */
         cca_stream_use_record(heap, block, stream, in_capture);
     }
     cca_verify_if_wanted(heap);
@@ -195,14 +180,6 @@ int cca_allocator_owns_try(struct cca_allocator *allocator, uint64_t addr)
     return is_ours;
 }
 
-int cca_allocator_device_of(struct cca_allocator *allocator, uint64_t addr)
-{
-    struct cca_block *block = cca_ptrmap_find(&allocator->blocks, addr);
-    struct cca_segment *segment = block == NULL ? NULL : block->segment;
-    struct cca_heap *heap = segment == NULL ? NULL : segment->heap;
-    return heap == NULL ? -1 : cca_allocator_ordinal(heap);
-}
-
 void cca_allocator_event_pool(struct cca_allocator *allocator, int ordinal,
                               const struct cca_event *event, uint64_t id_out[2])
 {
@@ -214,24 +191,6 @@ void cca_allocator_event_pool(struct cca_allocator *allocator, int ordinal,
                                          : cca_pool_table_row(&heap->observer.pools, event->pool);
     id_out[0] = row == NULL ? 0 : row->id[0];
     id_out[1] = row == NULL ? 0 : row->id[1];
-}
-
-struct cca_address_info cca_allocator_look_up(struct cca_allocator *allocator, uint64_t addr)
-{
-    struct cca_address_info info = {0};
-    info.is_ours = cca_segment_map_find(&allocator->segments, addr, &info.segment_addr,
-                                        &info.segment_bytes);
-    struct cca_block *block = info.is_ours ? cca_ptrmap_find(&allocator->blocks, addr) : NULL;
-    struct cca_segment *segment = block == NULL ? NULL : block->segment;
-    if (segment != NULL) {
-        struct cca_heap *heap = segment->heap;
-        cca_lock_take(&heap->lock);
-        info.is_live_block = block->addr == addr && block->state == CCA_BLOCK_LIVE;
-        info.fills_segment = info.is_live_block && cca_block_is_whole(block);
-        info.alloc_time_ns = info.is_live_block ? block->alloc_time_ns : 0;
-        cca_lock_drop(&heap->lock);
-    }
-    return info;
 }
 
 static void note_peer(struct cca_allocator *allocator, int ordinal, int other)

@@ -5,6 +5,7 @@
 
 #include "alloc/allocator_internal.h"
 #include "alloc/device_call.h"
+#include "alloc/look_up.h"
 
 /* Outside of the library meanwhile, as the driver may wait. */
 static struct cca_status ask_driver(struct cca_heap *heap, size_t bytes, uint64_t *addr_out)
@@ -47,10 +48,12 @@ enum cca_free_result cca_allocator_own_free(struct cca_allocator *allocator, uin
                                             const struct cca_request *request)
 {
     /* Before the free, after which the block's record is another's. */
-    struct cca_block *block = cca_ptrmap_find(&allocator->blocks, addr);
-    struct cca_segment *segment = block == NULL ? NULL : block->segment;
-    struct cca_heap *heap = segment == NULL ? NULL : segment->heap;
-    bool is_passed = segment != NULL && segment->is_passed;
+    struct cca_heap *heap = NULL;
+    struct cca_block *block = cca_look_up_block(allocator, addr, &heap);
+    bool is_passed = block != NULL && block->segment->is_passed;
+    if (block != NULL) {
+        cca_lock_drop(&heap->lock);
+    }
     enum cca_free_result result = cca_allocator_free(allocator, addr, request);
     if (result != CCA_FREE_FORWARD) {
         return result;

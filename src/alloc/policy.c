@@ -63,11 +63,6 @@ size_t cca_policy_round(const struct cca_policy *policy, size_t bytes)
     return round_up(bytes, CCA_MIN_BLOCK);
 }
 
-bool cca_policy_is_small(size_t rounded)
-{
-    return rounded <= CCA_SMALL_LIMIT;
-}
-
 size_t cca_policy_segment_bytes(const struct cca_policy *policy, size_t rounded)
 {
     if (policy->is_dedicated) {
@@ -82,32 +77,8 @@ size_t cca_policy_segment_bytes(const struct cca_policy *policy, size_t rounded)
     return round_up(rounded, CCA_LARGE_ROUND);
 }
 
-bool cca_policy_is_oversize(const struct cca_policy *policy, size_t bytes)
+bool cca_policy_dedicated_may_use(size_t block_bytes, size_t rounded)
 {
-    return bytes >= policy->max_split_size;
-}
-
-bool cca_policy_may_use(const struct cca_policy *policy, size_t block_bytes, size_t rounded)
-{
-    if (policy->is_dedicated) {
-        size_t waste = block_bytes - rounded, eighth = block_bytes / 8;
-        return waste <= (eighth > DEDICATED_WASTE ? eighth : DEDICATED_WASTE);
-    }
-    if (!cca_policy_is_oversize(policy, rounded)) {
-        return !cca_policy_is_oversize(policy, block_bytes);
-    }
-    return block_bytes - rounded < policy->max_non_split_rounding;
-}
-
-bool cca_policy_should_split(const struct cca_policy *policy, size_t block_bytes, size_t rounded,
-                             bool expands)
-{
-    if (policy->is_dedicated) {
-        return false;
-    }
-    size_t rest = block_bytes - rounded;
-    if (expands || cca_policy_is_small(rounded)) {
-        return rest >= CCA_MIN_BLOCK;
-    }
-    return !cca_policy_is_oversize(policy, rounded) && rest > CCA_SMALL_LIMIT;
+    size_t waste = block_bytes - rounded, eighth = block_bytes / 8;
+    return waste <= (eighth > DEDICATED_WASTE ? eighth : DEDICATED_WASTE);
 }

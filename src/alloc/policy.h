@@ -36,20 +36,47 @@ void cca_policy_init_dedicated(struct cca_policy *policy, const struct cca_confi
 /* The block size for a request below CCA_REQUEST_LIMIT. */
 size_t cca_policy_round(const struct cca_policy *policy, size_t bytes);
 
-bool cca_policy_is_small(size_t rounded);
+static inline bool cca_policy_is_small(size_t rounded)
+{
+    return rounded <= CCA_SMALL_LIMIT;
+}
 
 /* What to ask the driver for. */
 size_t cca_policy_segment_bytes(const struct cca_policy *policy, size_t rounded);
 
-bool cca_policy_is_oversize(const struct cca_policy *policy, size_t bytes);
+static inline bool cca_policy_is_oversize(const struct cca_policy *policy, size_t bytes)
+{
+    return bytes >= policy->max_split_size;
+}
 
 /* Whether a free block of `block_bytes`, the best fit, may serve the request at all: an oversize
  * block is never broken for a normal request, nor wasted on a much smaller oversize one. */
-bool cca_policy_may_use(const struct cca_policy *policy, size_t block_bytes, size_t rounded);
+bool cca_policy_dedicated_may_use(size_t block_bytes, size_t rounded);
+static inline bool cca_policy_may_use(const struct cca_policy *policy, size_t block_bytes,
+                                      size_t rounded)
+{
+    if (CCA_UNLIKELY(policy->is_dedicated)) {
+        return cca_policy_dedicated_may_use(block_bytes, rounded);
+    }
+    if (!cca_policy_is_oversize(policy, rounded)) {
+        return !cca_policy_is_oversize(policy, block_bytes);
+    }
+    return block_bytes - rounded < policy->max_non_split_rounding;
+}
 
 /* Whether the rest of the block is cut off and stays free. `expands`: the request may grow an
  * expandable segment, where every rest is worth keeping. */
-bool cca_policy_should_split(const struct cca_policy *policy, size_t block_bytes, size_t rounded,
-                             bool expands);
+static inline bool cca_policy_should_split(const struct cca_policy *policy, size_t block_bytes,
+                                           size_t rounded, bool expands)
+{
+    size_t rest = block_bytes - rounded;
+    if (policy->is_dedicated) {
+        return false;
+    }
+    if (expands || cca_policy_is_small(rounded)) {
+        return rest >= CCA_MIN_BLOCK;
+    }
+    return !cca_policy_is_oversize(policy, rounded) && rest > CCA_SMALL_LIMIT;
+}
 
 #endif

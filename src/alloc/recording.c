@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "alloc/allocator_internal.h"
+#include "alloc/look_up.h"
 #include "base/clock.h"
 
 _Static_assert(CCA_SKIP_REPLAY == (1u << CCA_EVENT_SNAPSHOT) - 1 &&
@@ -82,31 +83,14 @@ void cca_allocator_mark(struct cca_allocator *allocator, uint32_t thread, uint32
     }
 }
 
-/* The live block that begins at `addr`, with its heap locked; NULL when there is none. */
-static struct cca_block *lock_block(struct cca_allocator *allocator, uint64_t addr)
-{
-    struct cca_block *block = cca_ptrmap_find(&allocator->blocks, addr);
-    struct cca_segment *segment = block == NULL ? NULL : block->segment;
-    struct cca_heap *heap = segment == NULL ? NULL : segment->heap;
-    if (heap == NULL) {
-        return NULL;
-    }
-    cca_lock_take(&heap->lock);
-    if (block->addr == addr && block->state == CCA_BLOCK_LIVE && block->segment == segment) {
-        return block;
-    }
-    cca_lock_drop(&heap->lock);
-    return NULL;
-}
-
 int cca_allocator_annotate(struct cca_allocator *allocator, uint64_t addr,
                            const struct cca_request *request)
 {
-    struct cca_block *block = lock_block(allocator, addr);
+    struct cca_heap *heap;
+    struct cca_block *block = cca_look_up_block(allocator, addr, &heap);
     if (block == NULL) {
         return -ENOENT;
     }
-    struct cca_heap *heap = block->segment->heap;
     struct cca_event event = cca_heap_event(CCA_EVENT_ANNOTATE, request, cca_clock_ns());
     event.addr = addr;
     event.requested_bytes = block->requested_bytes;
@@ -118,11 +102,11 @@ int cca_allocator_annotate(struct cca_allocator *allocator, uint64_t addr,
 
 int cca_allocator_stack_of(struct cca_allocator *allocator, uint64_t addr, uint32_t *stack_out)
 {
-    struct cca_block *block = lock_block(allocator, addr);
+    struct cca_heap *heap;
+    struct cca_block *block = cca_look_up_block(allocator, addr, &heap);
     if (block == NULL) {
         return -ENOENT;
     }
-    struct cca_heap *heap = block->segment->heap;
     *stack_out = block->stack;
     cca_lock_drop(&heap->lock);
     return 0;

@@ -38,14 +38,6 @@ void cca_stream_use_record_all(struct cca_heap *heap, struct cca_block *block)
     block->uses = &heap->used_everywhere;
 }
 
-struct cca_stream_use *cca_stream_use_detach(struct cca_block *block)
-{
-    CCA_ASSERT(block->state == CCA_BLOCK_LIVE);
-    struct cca_stream_use *uses = block->uses;
-    block->uses = NULL;
-    return uses;
-}
-
 void cca_stream_use_drop(struct cca_heap *heap, struct cca_stream_use *uses)
 {
     while (uses != NULL && uses != &heap->used_everywhere) {

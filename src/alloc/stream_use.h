@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include "alloc/heap.h"
+#include "base/check.h"
 #include "device/device.h"
 
 /* One event that a PENDING block waits for. */
@@ -36,7 +37,14 @@ void cca_stream_use_record(struct cca_heap *heap, struct cca_block *block, cca_k
 void cca_stream_use_record_all(struct cca_heap *heap, struct cca_block *block);
 
 /* Takes the uses off a LIVE block; NULL when there are none. They go to defer or drop. */
-struct cca_stream_use *cca_stream_use_detach(struct cca_block *block);
+static inline struct cca_stream_use *cca_stream_use_detach(struct cca_block *block)
+{
+    CCA_ASSERT(block->state == CCA_BLOCK_LIVE);
+    struct cca_stream_use *uses = block->uses;
+    block->uses = NULL;
+    return uses;
+}
+
 void cca_stream_use_drop(struct cca_heap *heap, struct cca_stream_use *uses);
 
 /* A PENDING block that had these uses was freed on stream `key`: records an event on each other

@@ -39,7 +39,7 @@ static const char *verify_block(struct cca_heap *heap, const struct cca_segment 
     }
     switch (block->state) {
     case CCA_BLOCK_LIVE:
-        if (cca_ptrmap_find(&heap->allocator->blocks, block->addr) != block) {
+        if (cca_block_map_find(&heap->live, block->addr) != block) {
             return "a live block is not in the address map";
         }
         if (block->requested_bytes > block->bytes) {
@@ -122,19 +122,21 @@ static const char *verify_pool(struct cca_heap *heap, struct cca_private_pool *p
 {
     for (int small = 0; small < 2; small++) {
         const struct cca_block_pool *pool = cca_heap_pool(heap, private_pool, small == 1);
-        size_t free_bytes = 0, whole_bytes = 0;
+        size_t whole_bytes = 0;
         struct cca_block *block = cca_block_pool_first(pool);
-        for (; block != NULL; block = cca_block_pool_next(block)) {
+        for (; block != NULL; block = cca_block_pool_next(pool, block)) {
             if (block->state != CCA_BLOCK_FREE || block->segment->is_small != (small == 1) ||
                 block->segment->pool != private_pool) {
                 return "a pool holds a block that is not free or of another pool";
             }
-            free_bytes += block->bytes;
+            if (block->bin != cca_block_pool_shelf(block->key) + cca_block_pool_bin(block->bytes)) {
+                return "a free block is in a bin of other keys or sizes";
+            }
             whole_bytes += cca_block_releasable_bytes(block);
             ++*count;
         }
-        if (pool->free_bytes != free_bytes || pool->whole_bytes != whole_bytes) {
-            return "a pool's bytes are not the sum of its blocks";
+        if (pool->whole_bytes != whole_bytes) {
+            return "what a pool could give back is not the sum over its blocks";
         }
     }
     return NULL;

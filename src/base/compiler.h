@@ -10,6 +10,8 @@
 #define CCA_MUST_CHECK                      __attribute__((warn_unused_result))
 #define CCA_NOINLINE                        __attribute__((noinline))
 #define CCA_COLD                            __attribute__((cold, noinline))
+/* For what is inline so that constants of the caller's make most of it go away. */
+#define CCA_ALWAYS_INLINE                   inline __attribute__((always_inline))
 #define CCA_LIKELY(x)                       __builtin_expect(!!(x), 1)
 #define CCA_UNLIKELY(x)                     __builtin_expect(!!(x), 0)
 

@@ -10,7 +10,13 @@
 
 #include "base/check.h"
 
-enum { ALIGNMENT = 16, CHUNK_BYTES = 64 << 10, ITEMS_PER_CHUNK_MIN = 8, RESERVATIONS_MAX = 256 };
+enum {
+    ITEM_ALIGNMENT = 8,
+    ALIGNMENT = 16,
+    CHUNK_BYTES = 64 << 10,
+    ITEMS_PER_CHUNK_MIN = 8,
+    RESERVATIONS_MAX = 256
+};
 
 static atomic_size_t mapped_bytes;
 static atomic_long fail_countdown;
@@ -141,7 +147,7 @@ void cca_sysmem_fail_nth(long n)
 
 void cca_pool_init(struct cca_pool *pool, size_t item_bytes)
 {
-    size_t rounded = round_up(item_bytes == 0 ? 1 : item_bytes, ALIGNMENT);
+    size_t rounded = round_up(item_bytes == 0 ? 1 : item_bytes, ITEM_ALIGNMENT);
     size_t wanted = ALIGNMENT + rounded * ITEMS_PER_CHUNK_MIN;
 
     *pool = (struct cca_pool){
@@ -180,17 +186,6 @@ void *cca_pool_take(struct cca_pool *pool)
     }
     pool->items_taken++;
     return item;
-}
-
-void cca_pool_give(struct cca_pool *pool, void *item)
-{
-    if (item == NULL) {
-        return;
-    }
-    CCA_ASSERT(pool->items_taken > 0);
-    *(void **)item = pool->free_items;
-    pool->free_items = item;
-    pool->items_taken--;
 }
 
 void cca_pool_fini(struct cca_pool *pool)

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/check.h"
 #include "base/compiler.h"
 
 /* Zeroed pages, at least `bytes`; NULL when the kernel refuses. Thread-safe. */
@@ -36,14 +37,37 @@ struct cca_pool {
     size_t items_taken;
 };
 
-/* `item_bytes` is rounded up to 16. No memory is taken before the first item. */
+/* `item_bytes` is rounded up to 8, to which items are aligned. No memory is taken before the first
+ * item. */
 void cca_pool_init(struct cca_pool *pool, size_t item_bytes);
 
 /* A zeroed item, or NULL when the kernel refuses memory. */
 CCA_MUST_CHECK void *cca_pool_take(struct cca_pool *pool);
 
+/* The same with any content, for owners that set all of it. */
+CCA_MUST_CHECK static inline void *cca_pool_take_uncleared(struct cca_pool *pool)
+{
+    void *item = pool->free_items;
+
+    if (CCA_UNLIKELY(item == NULL)) {
+        return cca_pool_take(pool);
+    }
+    pool->free_items = *(void **)item;
+    pool->items_taken++;
+    return item;
+}
+
 /* Gives an item back; NULL is accepted. */
-void cca_pool_give(struct cca_pool *pool, void *item);
+static inline void cca_pool_give(struct cca_pool *pool, void *item)
+{
+    if (item == NULL) {
+        return;
+    }
+    CCA_ASSERT(pool->items_taken > 0);
+    *(void **)item = pool->free_items;
+    pool->free_items = item;
+    pool->items_taken--;
+}
 
 /* Unmaps every chunk; items still taken become invalid. */
 void cca_pool_fini(struct cca_pool *pool);

@@ -85,6 +85,13 @@ struct cca_event {
     int64_t split_bytes_delta;
 };
 
+/* Whether memory comes from the driver or goes back to it. */
+static inline bool cca_event_is_of_segment(enum cca_event_kind kind)
+{
+    return kind == CCA_EVENT_SEGMENT_ALLOC || kind == CCA_EVENT_SEGMENT_FREE ||
+           kind == CCA_EVENT_SEGMENT_MAP || kind == CCA_EVENT_SEGMENT_UNMAP;
+}
+
 const char *cca_event_kind_name(enum cca_event_kind kind);
 bool cca_event_takes_slot(enum cca_event_kind kind);
 const char *cca_api_name(enum cca_api api);

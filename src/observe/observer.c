@@ -23,21 +23,21 @@ static void keep(struct cca_observer *observer, const struct cca_event *event)
     cca_trace_ring_record(&observer->ring, event);
 }
 
-void cca_observer_report(struct cca_observer *observer, const struct cca_event *event)
+void cca_observer_tell(struct cca_observer *observer, const struct cca_event *event)
 {
-    const struct cca_stat *allocated = &observer->stats.allocated_bytes[CCA_STAT_ALL];
-
-    cca_stats_apply(&observer->stats, event);
-    if (event->kind == CCA_EVENT_ALLOC && allocated->current == allocated->peak) {
-        observer->peak_time_ns = event->time_ns;
-    }
-    cca_counters_apply(&observer->counters, event);
-    cca_pool_table_apply(&observer->pools, event);
     for (int i = 0; i < observer->tracker_count; i++) {
         observer->trackers[i].fn(observer->trackers[i].user, observer->device, event);
     }
     if (observer->is_recording) {
         keep(observer, event);
+    }
+}
+
+void cca_observer_report(struct cca_observer *observer, const struct cca_event *event)
+{
+    cca_observer_count(observer, event);
+    if (cca_observer_is_heard(observer)) {
+        cca_observer_tell(observer, event);
     }
 }
 

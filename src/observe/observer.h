@@ -11,6 +11,7 @@
 #include "observe/event.h"
 #include "observe/pool_table.h"
 #include "observe/stats.h"
+#include "observe/stats_count.h"
 #include "observe/trace_ring.h"
 
 /* Called with every event, in order, under the heap lock: must not allocate, wait, or call back. */
@@ -46,6 +47,31 @@ struct cca_observer {
 void cca_observer_init(struct cca_observer *observer, int device,
                        const struct cca_recording *recording);
 void cca_observer_report(struct cca_observer *observer, const struct cca_event *event);
+
+/* The halves of cca_observer_report, for the places where the kind of the event is known: what it
+ * counts for, and whoever hears of it. An event that nobody hears needs no time, unless it is an
+ * alloc, nor anything else that no counter is made of. */
+static CCA_ALWAYS_INLINE void cca_observer_count(struct cca_observer *observer,
+                                                 const struct cca_event *event)
+{
+    const struct cca_stat *allocated = &observer->stats.allocated_bytes[CCA_STAT_ALL];
+
+    cca_stats_count(&observer->stats, event);
+    if (event->kind == CCA_EVENT_ALLOC && allocated->current == allocated->peak) {
+        observer->peak_time_ns = event->time_ns;
+    }
+    cca_counters_count(&observer->counters, event);
+    if (cca_event_is_of_segment(event->kind)) {
+        cca_pool_table_apply(&observer->pools, event); /* nothing else counts there */
+    }
+}
+
+static inline bool cca_observer_is_heard(const struct cca_observer *observer)
+{
+    return observer->is_recording || observer->tracker_count > 0;
+}
+
+void cca_observer_tell(struct cca_observer *observer, const struct cca_event *event);
 
 /* torch.cuda.reset_peak_memory_stats and reset_accumulated_memory_stats. */
 void cca_observer_reset_peak(struct cca_observer *observer);

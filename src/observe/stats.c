@@ -9,6 +9,7 @@
 #include "base/compiler.h"
 #include "base/format.h"
 #include "observe/pool_table.h"
+#include "observe/stats_count.h"
 
 /* Room for the longest key: a name, two numbers of 20 digits, a pool and a metric. */
 enum { KEY_BYTES = 128 };
@@ -33,164 +34,17 @@ static const struct row rows[] = {
     {"max_split_size", offsetof(struct cca_stats, max_split_size), ROW_NUMBER},
 };
 
-static void up(struct cca_stat *stat, int64_t amount)
-{
-    int64_t current = stat->current + amount;
-    stat->current = current;
-    stat->allocated += amount;
-    if (current > stat->peak) {
-        stat->peak = current;
-    }
-}
-
-static void down(struct cca_stat *stat, int64_t amount)
-{
-    stat->current -= amount;
-    stat->freed += amount;
-}
-
-static enum cca_stat_pool pool_of(const struct cca_event *event)
-{
-    return (event->flags & CCA_EVENT_SMALL) != 0 ? CCA_STAT_SMALL : CCA_STAT_LARGE;
-}
-
-static void up_array(struct cca_stat stats[CCA_STAT_POOLS], enum cca_stat_pool pool, int64_t amount)
-{
-    up(&stats[CCA_STAT_ALL], amount);
-    up(&stats[pool], amount);
-}
-
-static void down_array(struct cca_stat stats[CCA_STAT_POOLS], enum cca_stat_pool pool,
-                       int64_t amount)
-{
-    down(&stats[CCA_STAT_ALL], amount);
-    down(&stats[pool], amount);
-}
-
-static void change_array(struct cca_stat stats[CCA_STAT_POOLS], enum cca_stat_pool pool,
-                         int64_t delta)
-{
-    if (delta >= 0) {
-        up_array(stats, pool, delta);
-    } else {
-        down_array(stats, pool, -delta);
-    }
-}
-
-static void change_split(struct cca_stats *stats, const struct cca_event *event)
-{
-    enum cca_stat_pool pool = pool_of(event);
-    /* A count that stays goes with bytes that change, as when a free part is cut. */
-    if (event->split_count_delta != 0) {
-        change_array(stats->inactive_split, pool, event->split_count_delta);
-    }
-    if (event->split_bytes_delta != 0) {
-        change_array(stats->inactive_split_bytes, pool, event->split_bytes_delta);
-    }
-}
-
-static void apply_alloc(struct cca_stats *stats, const struct cca_event *event)
-{
-    enum cca_stat_pool pool = pool_of(event);
-    int64_t block = (int64_t)event->block_bytes;
-
-    change_split(stats, event);
-    up_array(stats->allocation, pool, 1);
-    up_array(stats->allocated_bytes, pool, block);
-    up_array(stats->requested_bytes, pool, (int64_t)event->requested_bytes);
-    up_array(stats->active, pool, 1);
-    up_array(stats->active_bytes, pool, block);
-    if ((event->flags & CCA_EVENT_OVERSIZE) != 0) {
-        up(&stats->oversize_allocations, 1);
-    }
-}
-
-static void apply_free_requested(struct cca_stats *stats, const struct cca_event *event)
-{
-    enum cca_stat_pool pool = pool_of(event);
-
-    down_array(stats->allocation, pool, 1);
-    down_array(stats->allocated_bytes, pool, (int64_t)event->block_bytes);
-    if ((event->flags & CCA_EVENT_OVERSIZE) != 0) {
-        down(&stats->oversize_allocations, 1);
-    }
-}
-
-static void apply_free_completed(struct cca_stats *stats, const struct cca_event *event)
-{
-    enum cca_stat_pool pool = pool_of(event);
-
-    change_split(stats, event);
-    down_array(stats->active, pool, 1);
-    down_array(stats->active_bytes, pool, (int64_t)event->block_bytes);
-    down_array(stats->requested_bytes, pool, (int64_t)event->requested_bytes);
-}
-
-static void apply_segment(struct cca_stats *stats, const struct cca_event *event)
-{
-    bool comes = event->kind == CCA_EVENT_SEGMENT_ALLOC || event->kind == CCA_EVENT_SEGMENT_MAP;
-    bool is_mapping = event->kind == CCA_EVENT_SEGMENT_MAP ||
-                      event->kind == CCA_EVENT_SEGMENT_UNMAP;
-    enum cca_stat_pool pool = pool_of(event);
-    int64_t sign = comes ? 1 : -1;
-
-    change_array(stats->reserved_bytes, pool, sign * (int64_t)event->block_bytes);
-    if (comes) {
-        stats->num_device_alloc += 1;
-    } else {
-        stats->num_device_free += 1;
-    }
-    if (!is_mapping) {
-        change_array(stats->segment, pool, sign);
-        if ((event->flags & CCA_EVENT_OVERSIZE) != 0) {
-            comes ? up(&stats->oversize_segments, 1) : down(&stats->oversize_segments, 1);
-        }
-    }
-}
-
 void cca_stats_apply(struct cca_stats *stats, const struct cca_event *event)
 {
-    switch (event->kind) {
-    case CCA_EVENT_ALLOC: apply_alloc(stats, event); break;
-    case CCA_EVENT_FREE_REQUESTED: apply_free_requested(stats, event); break;
-    case CCA_EVENT_FREE_COMPLETED: apply_free_completed(stats, event); break;
-    case CCA_EVENT_SEGMENT_ALLOC:
-    case CCA_EVENT_SEGMENT_FREE:
-    case CCA_EVENT_SEGMENT_MAP:
-    case CCA_EVENT_SEGMENT_UNMAP: apply_segment(stats, event); break;
-    case CCA_EVENT_REKEY: change_split(stats, event); break;
-    case CCA_EVENT_OOM: stats->num_ooms += 1; break;
-    case CCA_EVENT_RETRY: stats->num_alloc_retries += 1; break;
-    case CCA_EVENT_SYNC: stats->num_sync_all_streams += 1; break;
-    case CCA_EVENT_REJECT: stats->num_oom_rejections += 1; break;
-    case CCA_EVENT_SNAPSHOT:
-    case CCA_EVENT_DRIVER_FREED:
-    case CCA_EVENT_FREE_WAITED:
-    case CCA_EVENT_FENCE:
-    case CCA_EVENT_FENCE_JOIN:
-    case CCA_EVENT_ANNOTATE:
-    case CCA_EVENT_KIND_COUNT: break;
-    }
+    cca_stats_count(stats, event);
 }
 
-void cca_pool_stats_apply(struct cca_pool_stats *stats, const struct cca_event *event)
+void cca_counters_apply(struct cca_counters *counters, const struct cca_event *event)
 {
-    int64_t bytes = (int64_t)event->block_bytes;
-
-    switch (event->kind) {
-    case CCA_EVENT_SEGMENT_ALLOC:
-    case CCA_EVENT_SEGMENT_MAP:
-        change_array(stats->reserved_bytes_by_private_pools, pool_of(event), bytes);
-        break;
-    case CCA_EVENT_SEGMENT_FREE:
-    case CCA_EVENT_SEGMENT_UNMAP:
-        change_array(stats->reserved_bytes_by_private_pools, pool_of(event), -bytes);
-        break;
-    default: break;
-    }
+    cca_counters_count(counters, event);
 }
 
-static void count_driver_alloc(struct cca_counters *counters, const struct cca_event *event)
+void cca_counters_count_driver_alloc(struct cca_counters *counters, const struct cca_event *event)
 {
     uint64_t duration_ns = event->duration_ns;
     unsigned slot = duration_ns > 1 ? 63u - (unsigned)__builtin_clzll(duration_ns) : 0;
@@ -203,33 +57,20 @@ static void count_driver_alloc(struct cca_counters *counters, const struct cca_e
     }
 }
 
-void cca_counters_apply(struct cca_counters *counters, const struct cca_event *event)
+void cca_pool_stats_apply(struct cca_pool_stats *stats, const struct cca_event *event)
 {
-    bool is_passed = (event->flags & CCA_EVENT_PASSED) != 0;
+    int64_t bytes = (int64_t)event->block_bytes;
+    enum cca_stat_pool pool = cca_stat_pool_of(event);
 
     switch (event->kind) {
-    case CCA_EVENT_ALLOC:
-        counters->allocs += 1;
-        counters->hits += (event->flags & CCA_EVENT_HIT) != 0;
-        counters->passed += is_passed;
-        break;
     case CCA_EVENT_SEGMENT_ALLOC:
-        if (!is_passed) {
-            count_driver_alloc(counters, event);
-        }
+    case CCA_EVENT_SEGMENT_MAP:
+        cca_stat_up_array(stats->reserved_bytes_by_private_pools, pool, bytes);
         break;
-    case CCA_EVENT_DRIVER_FREED:
-        if (!is_passed) {
-            counters->driver_frees += 1;
-            counters->driver_free_ns += (int64_t)event->duration_ns;
-        }
+    case CCA_EVENT_SEGMENT_FREE:
+    case CCA_EVENT_SEGMENT_UNMAP:
+        cca_stat_down_array(stats->reserved_bytes_by_private_pools, pool, bytes);
         break;
-    case CCA_EVENT_FREE_WAITED:
-        counters->free_waits += 1;
-        counters->free_wait_ns += (int64_t)event->duration_ns;
-        break;
-    case CCA_EVENT_FENCE: counters->fences += 1; break;
-    case CCA_EVENT_FENCE_JOIN: counters->fence_joins += 1; break;
     default: break;
     }
 }

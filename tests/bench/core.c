@@ -48,14 +48,19 @@ static void give(uint64_t addr)
     give_on(addr, STREAM, 0);
 }
 
-static void open_core(bool has_history)
+static void open_devices(int count, bool has_history)
 {
-    fixture_open(&fix, 2);
+    fixture_open(&fix, count);
     fix.config.verify = false;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < count; i++) {
         fix.heaps[i]->rekeys = false;
         fix.heaps[i]->observer.is_recording = has_history;
     }
+}
+
+static void open_core(bool has_history)
+{
+    open_devices(1, has_history);
 }
 
 /* A ring that is full and whose memory has been touched: what a long run sees. */
@@ -375,6 +380,24 @@ static void bench_streams(long count, long unused)
     run("streams", what, stream_pairs, &count, 2048, 400);
 }
 
+/* The pair goes round `count` devices. */
+static void device_pairs(void *ctx, long ops)
+{
+    const long *count = ctx;
+    for (long i = 0; i < ops; i++) {
+        give_on(take_on(fix.heaps[i % *count], 1024, STREAM, 0), STREAM, 0);
+    }
+}
+
+static void bench_devices(long count, long unused)
+{
+    (void)unused;
+    open_devices((int)count, false);
+    char what[64];
+    snprintf(what, sizeof(what), "%ld devices in turn, pair", count);
+    run("devices", what, device_pairs, &count, 2048, 400);
+}
+
 static void bench_floor(long unused1, long unused2)
 {
     (void)unused1, (void)unused2;
@@ -390,7 +413,7 @@ static const struct {
     {"exact", bench_exact, {1024, 2048}},   {"mixed", bench_mixed, {42, 0}},
     {"history", bench_history, {0, 0}},     {"live", bench_live, {1000, 0}},
     {"growth", bench_growth, {5000000, 0}}, {"threads", bench_threads, {2, 1}},
-    {"streams", bench_streams, {8, 0}},
+    {"streams", bench_streams, {8, 0}},     {"devices", bench_devices, {8, 0}},
 };
 
 int main(int argc, char **argv)

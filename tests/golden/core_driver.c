@@ -86,7 +86,7 @@ static uint64_t core_malloc(size_t bytes, cca_key stream)
 
 static void core_free(uint64_t addr)
 {
-    struct cca_block *block = cca_ptrmap_find(&allocator->blocks, addr);
+    struct cca_block *block = cca_block_map_find(&heap->live, addr);
     if (block == NULL) {
         die("not a live block", "");
     }

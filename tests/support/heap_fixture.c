@@ -30,8 +30,9 @@ void fixture_open(struct fixture *fix, int devices)
 void fixture_close(struct fixture *fix)
 {
     cca_allocator_destroy(fix->allocator);
-    free(fix->scripts[0]);
-    free(fix->scripts[1]);
+    for (int i = 0; i < FIXTURE_DEVICES_MAX; i++) {
+        free(fix->scripts[i]);
+    }
 }
 
 static uint64_t do_malloc(struct fixture *fix, size_t bytes, enum cca_api api, cca_key key)

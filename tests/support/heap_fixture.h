@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A ready allocator over one or two scripted devices, and the few calls tests make on it. */
+/* A ready allocator over scripted devices, and the few calls tests make on it. */
 #ifndef CCA_TEST_HEAP_FIXTURE_H
 #define CCA_TEST_HEAP_FIXTURE_H
 
@@ -11,14 +11,16 @@
 #define MIB(n) ((size_t)(n) << 20)
 #define GIB(n) ((size_t)(n) << 30)
 
+enum { FIXTURE_DEVICES_MAX = 8 };
+
 struct fixture {
     struct cca_config config;
     struct cca_allocator *allocator;
-    struct scripted_device *scripts[2];
-    struct cca_heap *heaps[2];
+    struct scripted_device *scripts[FIXTURE_DEVICES_MAX];
+    struct cca_heap *heaps[FIXTURE_DEVICES_MAX];
 };
 
-/* Starts from the defaults with `verify` on; `devices` is 1 or 2. */
+/* Starts from the defaults with `verify` on; `devices` is 1 to 8. */
 void fixture_open(struct fixture *fix, int devices);
 /* The same, after `set` has changed the settings. */
 void fixture_open_with(struct fixture *fix, int devices, void (*set)(struct cca_config *config));

@@ -175,12 +175,12 @@ static void streams_that_have_joined_are_served_from_the_pool(void **state)
     scripted_join(fix.scripts[0], SIDE, MAIN);
     /* Even before the capture's own stream has asked for anything. */
     uint64_t side = own_malloc(&fix, MIB(3), SIDE), aside = own_malloc(&fix, MIB(3), OTHER);
-    struct cca_block *block = cca_ptrmap_find(&fix.allocator->blocks, side);
+    struct cca_block *block = cca_block_map_find(&fix.heaps[0]->live, side);
     assert_int_equal(block->segment->pool->id.capture, GRAPH);
-    block = cca_ptrmap_find(&fix.allocator->blocks, aside);
+    block = cca_block_map_find(&fix.heaps[0]->live, aside);
     assert_null(block->segment->pool);
     end(&fix);
-    block = cca_ptrmap_find(&fix.allocator->blocks, own_malloc(&fix, MIB(3), SIDE));
+    block = cca_block_map_find(&fix.heaps[0]->live, own_malloc(&fix, MIB(3), SIDE));
     assert_null(block->segment->pool);
     fixture_close(&fix);
 }

@@ -29,7 +29,7 @@ static void release(struct fixture *fix, struct cca_pool_id id)
 
 static struct cca_private_pool *pool_of(struct fixture *fix, uint64_t addr)
 {
-    struct cca_block *block = cca_ptrmap_find(&fix->allocator->blocks, addr);
+    struct cca_block *block = cca_block_map_find(&fix->heaps[0]->live, addr);
     return block->segment->pool;
 }
 

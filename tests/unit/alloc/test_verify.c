@@ -20,7 +20,7 @@ static int setup(void **state)
     (void)state;
     fixture_open(&fix, 1);
     uint64_t addr = fix_malloc_async(&fix, MIB(3), 1), used = fix_malloc_async(&fix, 512, 1);
-    live = cca_ptrmap_find(&fix.allocator->blocks, addr);
+    live = cca_block_map_find(&fix.heaps[0]->live, addr);
     rest = live->next;
     cca_allocator_record_stream(fix.allocator, used, 2);
     fix_free_async(&fix, used, 1);
@@ -69,6 +69,7 @@ static void a_changed_block_is_noticed(void **state)
     NOTICED(live->next, = NULL);
     NOTICED(rest->state, = CCA_BLOCK_LIVE);
     NOTICED(rest->prev, = NULL);
+    NOTICED(rest->bin, += 1);
 }
 
 static void a_changed_account_is_noticed(void **state)
@@ -78,7 +79,6 @@ static void a_changed_account_is_noticed(void **state)
     (void)state;
     NOTICED(heap->reserved_bytes, += 1);
     NOTICED(heap->pending_bytes, += 1);
-    NOTICED(heap->pools[0].free_bytes, -= 1);
     NOTICED(heap->pools[0].whole_bytes, += 1);
     NOTICED(stats->allocated_bytes[0].current, += 1);
     NOTICED(stats->active[0].current, -= 1);
@@ -96,7 +96,7 @@ static void a_changed_pool_is_noticed(void **state)
     NOTICED(pool->segments, += 1);
     NOTICED(pool->number, += 1);
     NOTICED(pool->id.handle, += 1);
-    NOTICED(pool->pools[0].free_bytes, += 1);
+    NOTICED(pool->pools[0].whole_bytes, += 1);
     NOTICED(heap->observer.pools.rows[pool->number].is_live, = false);
     NOTICED(
         heap->observer.pools.rows[pool->number].stats.reserved_bytes_by_private_pools[0].current,
@@ -124,7 +124,7 @@ static void a_changed_capture_is_noticed(void **state)
     (void)state;
     assert_int_equal(cca_allocator_pool_begin(fix.allocator, fix.heaps[0], id, &scope), 0);
     uint64_t addr = fix_malloc_async(&fix, MIB(3), 5);
-    struct cca_block *block = cca_ptrmap_find(&fix.allocator->blocks, addr);
+    struct cca_block *block = cca_block_map_find(&fix.heaps[0]->live, addr);
     cca_allocator_record_stream(fix.allocator, addr, 6);
     fix_free_async(&fix, addr, 5);
     assert_null(verdict());
