@@ -14,6 +14,7 @@
 #include "device/cuda_error.h"
 #include "preload/original.h"
 #include "process/process.h"
+#include "process/reports.h"
 
 struct cca_access;
 struct cca_array_shape;
@@ -83,6 +84,7 @@ static inline bool cca_hook_enter_again(void)
 static inline void cca_hook_leave(void)
 {
     cca_reentry_leave();
+    cca_reports_flush();
 }
 
 #endif

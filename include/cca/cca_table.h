@@ -94,6 +94,18 @@ struct cca_trace_notice {
     int64_t time_us;      /* unix */
 };
 
+/* An allocation, a free, or one that failed: what a profiler draws. */
+struct cca_memory_report {
+    size_t struct_bytes;
+    int device;
+    int is_oom;
+    uint64_t addr; /* of the block; 0: out of memory */
+    int64_t bytes; /* size of the block, negative: freed; out of memory: what was tried */
+    uint64_t total_allocated; /* held by the program on the device, after this */
+    uint64_t total_reserved;  /* held by the library, from the driver, after this */
+    uint64_t lost;            /* reports of the same call that were left out before this one */
+};
+
 struct cca_history_options {
     size_t struct_bytes;
     const char *enabled;      /* "off" (also NULL), "state" (one entry), "all" */
@@ -109,6 +121,7 @@ typedef void (*cca_stat_fn)(void *user, const char *key, int64_t value);
 typedef void (*cca_oom_observer_fn)(void *user, const struct cca_oom_notice *notice);
 typedef void (*cca_trace_tracker_fn)(void *user, const struct cca_trace_notice *notice);
 typedef int (*cca_free_memory_callback_fn)(void *user, int device, uint64_t bytes);
+typedef void (*cca_memory_reporter_fn)(void *user, const struct cca_memory_report *report);
 
 /* The table behind the functions of the other headers; programs do not use it directly. Later
  * versions only add members at the end. */
@@ -153,6 +166,7 @@ struct cca_api_1_table {
     int (*annotation)(int device, const char *name, int is_end);
     int (*allocation_traceback)(const void *ptr, cca_frame_fn fn, void *user);
     int (*snapshot_to_fd)(int fd, const char *format);
+    int (*set_memory_reporter)(cca_memory_reporter_fn fn, void *user);
 };
 
 /* The table, or NULL when the library is absent. Looked up once per translation unit. */

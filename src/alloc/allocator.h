@@ -251,6 +251,10 @@ int cca_allocator_device_of(struct cca_allocator *allocator, uint64_t addr);
 void cca_allocator_event_pool(struct cca_allocator *allocator, int ordinal,
                               const struct cca_event *event, uint64_t id_out[2]);
 
+/* The same: bytes held by the program, and from the driver, after the event. */
+void cca_allocator_event_totals(struct cca_allocator *allocator, int ordinal,
+                                uint64_t *allocated_out, uint64_t *reserved_out);
+
 /* Where an address lies in our memory. */
 struct cca_address_info {
     bool is_ours;           /* inside a segment of the cache */

@@ -193,6 +193,19 @@ void cca_allocator_event_pool(struct cca_allocator *allocator, int ordinal,
     id_out[1] = row == NULL ? 0 : row->id[1];
 }
 
+void cca_allocator_event_totals(struct cca_allocator *allocator, int ordinal,
+                                uint64_t *allocated_out, uint64_t *reserved_out)
+{
+    const struct cca_heap *heap = allocator == NULL ? NULL
+                                                    : atomic_load(&allocator->heaps[ordinal]);
+
+    if (heap != NULL) {
+        const struct cca_stats *stats = &heap->observer.stats;
+        *allocated_out = (uint64_t)stats->allocated_bytes[CCA_STAT_ALL].current;
+        *reserved_out = (uint64_t)stats->reserved_bytes[CCA_STAT_ALL].current;
+    }
+}
+
 static void note_peer(struct cca_allocator *allocator, int ordinal, int other)
 {
     uint64_t bit = 1ull << other;

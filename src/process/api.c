@@ -118,4 +118,5 @@ const struct cca_api_1_table cca_api_1 = {
     .annotation = cca_api_annotation,
     .allocation_traceback = cca_api_allocation_traceback,
     .snapshot_to_fd = cca_api_snapshot_to_fd,
+    .set_memory_reporter = cca_api_set_memory_reporter,
 };

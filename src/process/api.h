@@ -74,4 +74,7 @@ int cca_api_attach_oom_observer(cca_oom_observer_fn fn, void *user);
 int cca_api_attach_trace_tracker(cca_trace_tracker_fn fn, void *user);
 int cca_api_attach_free_memory_callback(cca_free_memory_callback_fn fn, void *user);
 
+/* reports.c */
+int cca_api_set_memory_reporter(cca_memory_reporter_fn fn, void *user);
+
 #endif

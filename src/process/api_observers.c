@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/reentry.h"
 #include "process/api.h"
+#include "process/reports.h"
 #include "process/state.h"
 
 static void tell_oom(void *user, const struct cca_oom_info *info)
@@ -69,6 +70,7 @@ static int attach_one(struct cca_allocator *allocator, enum cca_api_observer_kin
 
 void cca_api_observers_attach(struct cca_process *process, struct cca_allocator *allocator)
 {
+    cca_reports_attach(process, allocator);
     for (int kind = 0; kind < CCA_API_OBSERVER_KINDS; kind++) {
         for (int i = 0; i < process->observers.counts[kind]; i++) {
             struct cca_api_observer *observer = &process->observers.slots[kind][i];

@@ -9,6 +9,7 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "base/reentry.h"
+#include "process/reports.h"
 #include "process/state.h"
 
 /* Memory for a described request, or 0; inside the guard. */
@@ -40,6 +41,7 @@ CCA_NOINLINE void *cca_api_my_malloc(ptrdiff_t bytes, int device, void *stream)
         addr = serve(&request, heap);
     }
     cca_reentry_leave();
+    cca_reports_flush();
     errno = saved_errno;
     return (void *)(uintptr_t)addr;
 }
@@ -66,6 +68,7 @@ CCA_NOINLINE void cca_api_my_free(void *ptr, ptrdiff_t bytes, int device, void *
         cca_log(CCA_LOG_WARN, "cca_my_free of %p: not a live block", ptr);
     }
     cca_reentry_leave();
+    cca_reports_flush();
     errno = saved_errno;
 }
 

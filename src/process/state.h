@@ -68,6 +68,7 @@ struct cca_coverage_row {
 
 /* A snapshot whose model is copied already; see dump.h. */
 struct cca_dump_job;
+struct cca_memory_report;
 
 /* What handlers and hooks want of the dump thread; bits of cca_dumps.wanted. */
 enum {
@@ -118,6 +119,13 @@ struct cca_api_observers {
     int counts[CCA_API_OBSERVER_KINDS];
 };
 
+/* The program's profiler; changed under cca_process.lock. */
+struct cca_reporter {
+    _Atomic(void (*)(void *, const struct cca_memory_report *)) fn; /* NULL = none */
+    _Atomic(void *) user;
+    bool is_wanted, is_attached; /* was ever set; the allocator knows of it */
+};
+
 struct cca_process {
     struct cca_lock lock;
     struct cca_config config;
@@ -150,6 +158,7 @@ struct cca_process {
     struct cca_coverage_row coverage[CCA_COVERAGE_STRIPES][CCA_COVERAGE_ROWS_MAX];
     cca_place_fn place; /* NULL: nobody knows CUDA */
     struct cca_api_observers observers;
+    struct cca_reporter reporter;
     _Atomic uint64_t last_pool; /* of the public interface */
 
     const struct cca_coverage_name *coverage_names;

@@ -40,6 +40,7 @@ static void be_alone(void)
     EXPECT(cca_my_malloc(1000, 0, NULL) == NULL);
     cca_my_free(&mine, 1, 0, NULL);
     EXPECT(cca_record_stream(&mine, NULL) == -ENOSYS);
+    EXPECT(cca_set_memory_reporter(NULL, NULL) == -ENOSYS);
     EXPECT(cca_pool_create(0, NULL, &pool) == -ENOSYS && pool == 7);
     EXPECT(cca_set_settings("") == -ENOSYS && cca_get_memory_fraction(0) == 1);
     EXPECT(cca_empty_cache() == -ENOSYS && cca_memory_reserved(0) == 0);
@@ -56,6 +57,7 @@ static void be_off(void)
     EXPECT(cca_stat_value(0, "num_ooms", &value) == -ENODEV && value == 7);
     EXPECT(cca_set_settings("") == -ENODEV && cca_empty_cache() == -ENODEV);
     EXPECT(cca_attach_oom_observer(hear_oom, NULL) == -ENOSYS);
+    EXPECT(cca_set_memory_reporter(NULL, NULL) == -ENOSYS);
     MUST(cudaFree(p));
 }
 
@@ -64,6 +66,9 @@ static struct {
     unsigned long long missing;
     void *spare;
     cudaStream_t stream;
+    int reports;
+    int64_t balance, failed_bytes;
+    struct cca_memory_report last;
 } heard;
 
 static void hear_oom(void *user, const struct cca_oom_notice *notice)
@@ -83,6 +88,28 @@ static void hear_event(void *user, const struct cca_trace_notice *notice)
     EXPECT(cca_empty_cache() == -EBUSY);
 }
 
+/* Follows the totals, and allocates itself. */
+static void hear_report(void *user, const struct cca_memory_report *report)
+{
+    EXPECT(user == &heard && report->device == 0 && report->lost == 0);
+    EXPECT(report->struct_bytes == sizeof(*report));
+    heard.reports++;
+    heard.last = *report;
+    if (report->is_oom) {
+        heard.failed_bytes = report->bytes;
+        EXPECT(report->addr == 0);
+        void *p = NULL;
+        MUST(cudaMalloc(&p, 100)); /* no lock is held */
+        MUST(cudaFree(p));
+        return;
+    }
+    EXPECT(report->addr != 0 && report->bytes != 0);
+    heard.balance += report->bytes;
+    EXPECT((int64_t)report->total_allocated == heard.balance);
+    EXPECT(report->total_allocated <= report->total_reserved ||
+           strcmp(getenv("CCA_MODE") != NULL ? getenv("CCA_MODE") : "", "count") == 0);
+}
+
 static int hear_miss(void *user, int device, uint64_t bytes)
 {
     EXPECT(user == &heard && device == 0 && bytes >= 512);
@@ -100,6 +127,7 @@ static void attach(void)
     EXPECT(cca_attach_oom_observer(hear_oom, &heard) == 0);
     EXPECT(cca_attach_trace_tracker(hear_event, &heard) == 0);
     EXPECT(cca_attach_free_memory_callback(hear_miss, &heard) == 0);
+    EXPECT(cca_set_memory_reporter(hear_report, &heard) == 0);
 }
 
 /* Memory of all doors, with a kernel on it. */
@@ -208,6 +236,7 @@ static void fail(cudaStream_t stream)
     int before = heard.ooms;
     EXPECT(cca_my_malloc((ptrdiff_t)2 << 30, 0, stream) == NULL);
     EXPECT(heard.ooms == before + 1 && heard.missing == 2ull << 30);
+    EXPECT(heard.failed_bytes == 2ll << 30);
     EXPECT((unsigned long long)stat_of("num_ooms") == ooms + 1);
     /* What is given back on a miss serves the request. */
     heard.stream = stream;
@@ -258,6 +287,11 @@ static void take_part(int is_cached)
     }
     EXPECT(cca_memory_allocated(0) == 0 && cca_memory_reserved(0) == 0);
     EXPECT(heard.misses > 0 || !is_cached);
+    EXPECT(heard.reports > 3 && heard.balance == 0);
+    int reports = heard.reports;
+    EXPECT(cca_set_memory_reporter(NULL, NULL) == 0);
+    cca_my_free(cca_my_malloc(1000, 0, stream), 1000, 0, stream);
+    EXPECT(heard.reports == reports);
     MUST(cudaStreamDestroy(stream));
     MUST(cudaStreamDestroy(other));
 }

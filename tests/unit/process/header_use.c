@@ -29,6 +29,12 @@ static int on_miss(void *user, int device, uint64_t bytes)
     return 0;
 }
 
+static void on_report(void *user, const struct cca_memory_report *report)
+{
+    (void)user;
+    (void)report;
+}
+
 static int check_figures(int is_present, int error)
 {
     struct cca_memory_figures figures;
@@ -122,7 +128,8 @@ static int check(int is_present)
     cca_my_free(&mine, 1, 0, NULL);
     if (cca_attach_oom_observer(on_oom, NULL) != done ||
         cca_attach_trace_tracker(on_trace, NULL) != done ||
-        cca_attach_free_memory_callback(on_miss, NULL) != done) {
+        cca_attach_free_memory_callback(on_miss, NULL) != done ||
+        cca_set_memory_reporter(on_report, NULL) != done) {
         return 33;
     }
     return 0;
