@@ -17,7 +17,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(ROOT, 'scripts'))
 
 import hook_table  # noqa: E402
-from ccatool import place, definition, variables  # noqa: E402
+from ccatool import definition, place, variables  # noqa: E402
 from ccatool.main import VERBS  # noqa: E402
 
 
@@ -91,14 +91,8 @@ def description(text):
 
 def helps():
     """{variable: help text} of options.def; variables.known() keeps the rest of a row."""
-    with open(os.path.join(ROOT, 'src', 'config', 'options.def'), encoding='utf-8') as stream:
-        source = re.sub(r'/\*.*?\*/', '', stream.read(), flags=re.S)
-    found = {}
-    for match in re.finditer(r'^[A-Z]+\(\w+,\s*(CCA_\w+)((?:"(?:[^"\\]|\\.)*"|[^")])*)\)', source,
-                             flags=re.M):
-        last = re.search(r'((?:"(?:[^"\\]|\\.)*"\s*)+)$', match.group(2))
-        found[match.group(1)] = definition.unquoted(last.group(1)) if last else ''
-    return found
+    rows = definition.rows('options.def', variables.ROW_KINDS)
+    return {fields[1]: definition.unquoted(fields[-1]) for _, fields in rows}
 
 
 def library_page():

@@ -5,6 +5,7 @@ A trace tells what was asked for, not how large the block was that served it. Si
 are there at the end are exact; the others are computed by the allocator's rounding rule.
 """
 from array import array
+from bisect import bisect_left, bisect_right
 from itertools import accumulate, islice
 
 from .failure import Failure
@@ -34,12 +35,12 @@ class Lives:
     def __init__(self):
         self.birth, self.request, self.death = [], [], []
         self.address, self.requested, self.size = [], [], []
-        self.stack, self.stream, self.thread = [], [], []
+        self.stack = []
 
     def __len__(self):
         return len(self.birth)
 
-    def add(self, birth, end, address, requested, size, stack, stream, thread):
+    def add(self, birth, end, address, requested, size, stack):
         self.birth.append(birth)
         self.request.append(end)
         self.death.append(end)
@@ -47,8 +48,6 @@ class Lives:
         self.requested.append(requested)
         self.size.append(size)
         self.stack.append(stack)
-        self.stream.append(stream)
-        self.thread.append(thread)
         return len(self.birth) - 1
 
 
@@ -198,20 +197,17 @@ class History:
                     before = alive[address]
                     request[before] = min(request[before], index)
                     death[before] = index
-                entry = trace[index]
                 alive[address] = add(index, end, address, sizes[index],
-                                     block_size(sizes[index], whole.get(address)), of(entry),
-                                     integer(entry, 'stream'), integer(entry, 'thread'))
+                                     block_size(sizes[index], whole.get(address)),
+                                     of(trace[index]))
             elif kind in (FREE_REQUESTED, FREE_COMPLETED, FREE):
                 address = addresses[index]
                 life = alive.get(address)
                 if life is None:
                     self.ghosts += 1
-                    entry = trace[index]
                     life = alive[address] = add(
                         BEFORE, end, address, sizes[index],
-                        block_size(sizes[index], whole.get(address)), of(entry),
-                        integer(entry, 'stream'), integer(entry, 'thread'))
+                        block_size(sizes[index], whole.get(address)), of(trace[index]))
                     if kind == FREE_COMPLETED:
                         request[life] = BEFORE
                 if kind != FREE_COMPLETED:
@@ -244,8 +240,7 @@ class History:
                     continue
                 self.ghosts += 1
                 life = lives.add(BEFORE, end, address, integer(block, 'requested_size', size),
-                                 size, snapshot.stacks.of(block), integer(segment, 'stream'),
-                                 integer(block, 'thread'))
+                                 size, snapshot.stacks.of(block))
                 if state != 'active_allocated':
                     lives.request[life] = BEFORE
 
@@ -273,14 +268,17 @@ class History:
         """The last event after which live memory was at its maximum."""
         first, last = 0, self.end
         if peak_time_us and self.end:
-            near = [index for index, time in enumerate(self.times)
-                    if abs(time - peak_time_us) <= CLOCK_SLACK_US]
-            if near:
-                first, last = near[0], near[-1] + 1
+            low = bisect_left(self.times, peak_time_us - CLOCK_SLACK_US)
+            high = bisect_right(self.times, peak_time_us + CLOCK_SLACK_US)
+            if low < high:
+                first, last = low, high
         self.peak, self.peak_live = BEFORE, self.first_live if first == 0 else -1
-        for index in range(first, last):
-            if self.live[index] >= self.peak_live:
-                self.peak, self.peak_live = index, self.live[index]
+        levels = self.live[first:last]
+        most = max(levels, default=-1)
+        if most >= self.peak_live:
+            self.peak_live = most
+            self.peak = last - 1 - next(back for back, level in enumerate(reversed(levels))
+                                        if level == most)
 
     def _judge_peak(self, peak_bytes):
         """Compares with the peak of the statistics, which know more than the ring."""

@@ -22,28 +22,24 @@ class BadPickle(Exception):
     """Why the bytes are no pickle that we read."""
 
 
-def _run_pattern(more=()):
-    """Matches a run of opcodes of fixed length; bounded, since each step is remembered.
+def run_pattern(length):
+    """Matches a run of opcodes of a file of that many bytes; bounded, since each step is
+    remembered.
 
-    Without LONG_BINPUT: its index is looked at, since Python makes room for all indices below it.
+    The index of a LONG_BINPUT is looked at, since Python makes room for all indices below it: it
+    must be smaller than the file is long. Here those count of which the upper two bytes tell.
     """
     by_length = {}
-    for opcode, length in FIXED.items():
-        if opcode == LONG_BINPUT:
-            continue
-        by_length.setdefault(length, []).append(b'\\x%02x' % opcode)
-    forms = [b'[' + b''.join(codes) + b']' + (b'.{%d}' % length if length else b'')
-             for length, codes in sorted(by_length.items())]
+    for opcode, size in FIXED.items():
+        if opcode != LONG_BINPUT:
+            by_length.setdefault(size, []).append(b'\\x%02x' % opcode)
+    forms = [b'[' + b''.join(codes) + b']' + (b'.{%d}' % size if size else b'')
+             for size, codes in sorted(by_length.items())]
     # Numbers of more than 32 bits: addresses and times, twice in every event.
-    forms += [b'\\x8a\\x%02x.{%d}' % (length, length) for length in (5, 6, 7, 8)]
-    forms += more
+    forms += [b'\\x8a\\x%02x.{%d}' % (size, size) for size in (5, 6, 7, 8)]
+    if length >> 16:
+        forms.append(b'r..[\\x00-\\x%02x]\\x00' % min(0xff, (length >> 16) - 1))
     return re.compile(b'(?:' + b'|'.join(forms) + b'){1,500}', re.S)
-
-
-_RUN = _run_pattern()
-# In a file of that many bytes any index of three bytes makes sense.
-_LARGE = 1 << 24
-_RUN_LARGE = _run_pattern([b'r.{3}\\x00'])
 
 
 def scan(data):
@@ -53,7 +49,7 @@ def scan(data):
     if not 2 <= data[1] <= HIGHEST_PROTOCOL:
         raise BadPickle('pickle protocol %d, which is not read' % data[1])
     place = 0
-    pattern = _RUN_LARGE if len(data) >= _LARGE else _RUN
+    pattern = run_pattern(len(data))
     while place < len(data):
         run = pattern.match(data, place)
         if run:

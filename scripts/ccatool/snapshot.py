@@ -175,7 +175,7 @@ def dicts(value, name):
     """The value as a list of dicts; nothing counts as an empty one."""
     if value is None:
         return []
-    if not isinstance(value, (list, tuple)) or not all(isinstance(item, dict) for item in value):
+    if not isinstance(value, (list, tuple)) or not set(map(type, value)) <= {dict}:
         raise Failure('not a snapshot (%s is no list of dicts)' % name)
     return list(value)
 

@@ -45,12 +45,15 @@ def uses_by_stack(snapshot, devices=None):
             use = use_of(stack, device)
             use.peak_bytes += size
             use.peak_blocks += blocks
-        lives = history.lives
-        for number, birth in enumerate(lives.birth):
+        lives, allocs, alloc_bytes = history.lives, {}, {}
+        for birth, stack, size in zip(lives.birth, lives.stack, lives.size):
             if birth >= 0:
-                use = use_of(lives.stack[number], device)
-                use.allocs += 1
-                use.alloc_bytes += lives.size[number]
+                allocs[stack] = allocs.get(stack, 0) + 1
+                alloc_bytes[stack] = alloc_bytes.get(stack, 0) + size
+        for stack, count in allocs.items():
+            use = use_of(stack, device)
+            use.allocs += count
+            use.alloc_bytes += alloc_bytes[stack]
     return sorted(found.values(), key=lambda use: (
         -max(use.now_bytes, use.peak_bytes), -use.alloc_bytes, use.frames))
 
