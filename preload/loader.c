@@ -98,6 +98,28 @@ bool cca_loader_object_named(const char *part, int position, struct cca_loader_o
     return walk(match_object, &search) != 0;
 }
 
+struct order {
+    uintptr_t start;
+    bool is_in_front;
+};
+
+/* Objects are visited in the order in which they came. */
+static int find_first(struct dl_phdr_info *info, size_t size, void *user)
+{
+    (void)size;
+    struct order *order = user;
+    uintptr_t start, end, here = (uintptr_t)&find_first;
+    measure(info, &start, &end);
+    order->is_in_front = start == order->start;
+    return order->is_in_front || (here >= start && here < end);
+}
+
+bool cca_loader_is_in_front(const struct cca_loader_object *object)
+{
+    struct order order = {.start = object->start};
+    return walk(find_first, &order) != 0 && order.is_in_front;
+}
+
 static int read_unloads(struct dl_phdr_info *info, size_t size, void *user)
 {
     (void)size;

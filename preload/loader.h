@@ -32,6 +32,9 @@ bool cca_loader_object_named(const char *part, int position, struct cca_loader_o
 /* Whether an address lies in this library. */
 bool cca_loader_is_ours(const void *addr);
 
+/* Whether the object came before this library: the main program, and what is preloaded in front. */
+bool cca_loader_is_in_front(const struct cca_loader_object *object);
+
 /* Whether the object itself, not what it needs, defines this name. */
 bool cca_loader_defines(const struct cca_loader_object *object, const char *name);
 

@@ -110,16 +110,31 @@ static void *look_up_needed(const struct cca_loader_object *caller, const char *
 
 /* As the dynamic linker would have bound the caller's reference without us: what is loaded at
  * program start meets the definitions behind ours, another interposer's included; a library that
- * came in later with a runtime of its own meets that one. */
+ * came in later with a runtime of its own meets that one. A caller that defines the name itself is
+ * an interposer that goes on to the next definition, or holds its own runtime: that one counts only
+ * where nothing else comes behind us. */
 static CCA_NOINLINE void *look_up_runtime(const struct cca_loader_object *caller, const char *name)
 {
     struct cca_loader_object owner;
-    void *found = look_up_needed(caller, name, &owner);
+    void *own = NULL, *found = look_up_needed(caller, name, &owner);
+    bool is_interposer = false;
     if (found == NULL && caller->path[0] != '\0') {
         found = look_up_in(caller, name, &owner);
     }
+    if (found != NULL && owner.start == caller->start) {
+        own = found;
+        found = NULL;
+        is_interposer = cca_loader_is_in_front(caller);
+    }
     if (found == NULL) {
         found = look_up_next(name, &owner);
+    }
+    if (found != NULL && owner.start == caller->start) {
+        found = NULL;
+        is_interposer = true;
+    }
+    if (found == NULL && !is_interposer) {
+        found = own;
     }
     struct cca_loader_object runtime;
     for (int i = 0; found == NULL && cca_loader_object_named("libcudart.so", i, &runtime); i++) {

@@ -95,14 +95,17 @@ class Loading(Case):
 class Company(Case):
     """Other libraries in the process."""
 
-    other = harness.program("libother.so")
-
     def test_another_interposer_in_either_order(self):
+        for name in ("libother.so", "libother_unseen.so"):
+            with self.subTest(name=name):
+                self.interpose(harness.program(name))
+
+    def interpose(self, other):
         bare = self.run_program("basic", preload=False)
-        alone = self.run_program("basic", preload=False, env={"LD_PRELOAD": self.other})
+        alone = self.run_program("basic", preload=False, env={"LD_PRELOAD": other})
         self.assertEqual((alone.status, alone.stdout), (bare.status, bare.stdout))
         seen = {}
-        for order in ((self.other, harness.PRELOAD), (harness.PRELOAD, self.other)):
+        for order in ((other, harness.PRELOAD), (harness.PRELOAD, other)):
             for mode, settings in harness.MODES.items():
                 with self.subTest(order=order, mode=mode):
                     run = self.run_program("basic", env={**QUIET, **settings,
@@ -112,9 +115,16 @@ class Company(Case):
                         re.search(r"other: (\d+) and \d+", run.stderr)[1])
         native = int(re.search(r"other: (\d+) and \d+", alone.stderr)[1])
         # In front of us it sees what the program calls, behind us what is passed on.
-        self.assertEqual(seen[self.other, "strict"], native)
+        self.assertEqual(seen[other, "strict"], native)
         self.assertEqual(seen[harness.PRELOAD, "count"], native)
         self.assertLess(seen[harness.PRELOAD, "strict"], native)
+
+    def test_another_copy_in_front(self):
+        copy = os.path.join(self.folder, "libcopy.so")
+        shutil.copy(harness.PRELOAD, copy)
+        bare = self.run_program("basic", preload=False)
+        run = self.run_program("basic", env={**QUIET, "LD_PRELOAD": copy + ":" + harness.PRELOAD})
+        self.assertEqual((run.status, run.stdout), (bare.status, bare.stdout), run.stderr)
 
     def test_a_checker_or_debugger_makes_it_only_count(self):
         for name, words in (("libsanitizer-collection.so", "compute-sanitizer"),
