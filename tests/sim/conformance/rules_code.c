@@ -41,6 +41,30 @@ RULE(link, input_must_be_there, "cuda.h, cuLinkAddData")
         CUDA_ERROR_INVALID_IMAGE);
 }
 
+RULE(link, what_comes_out_has_the_kernels_of_all, "cuda.h, cuLinkComplete")
+{
+    static const char more[] = ".version 7.0\n.target sm_80\n.address_size 64\n"
+                               ".visible .entry second() { ret; }\n";
+    CUlinkState state;
+    CUmodule module;
+    CUfunction function;
+    void *image;
+    size_t bytes;
+
+    rule_start(0);
+    OK(cuLinkCreate(0, NULL, NULL, &state));
+    OK(cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)text, sizeof(text), "text", 0, NULL, NULL));
+    OK(cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)more, sizeof(more), "more", 0, NULL, NULL));
+    OK(cuLinkComplete(state, &image, &bytes));
+    OK(cuModuleLoadData(&module, image));
+    OK(cuLinkDestroy(state));
+    OK(cuModuleGetFunction(&function, module, "empty"));
+    OK(cuModuleGetFunction(&function, module, "second"));
+    OK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+    OK(cuCtxSynchronize());
+    CHECK_EQ(cuModuleGetFunction(&function, module, "third"), CUDA_ERROR_NOT_FOUND);
+}
+
 RULE(link, modules_come_from_files, "cuda.h, cuModuleLoad")
 {
     char path[] = "/tmp/rule-code-XXXXXX";

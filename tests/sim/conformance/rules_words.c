@@ -9,7 +9,7 @@ static CUstream second;
 static CUstream third;
 static CUdeviceptr word;
 static CUdeviceptr p;
-static volatile unsigned *host_word;
+static unsigned *host_word;
 
 static void start(void)
 {
@@ -52,10 +52,10 @@ RULE(word, the_host_may_write_it, "cuda.h, cuStreamWaitValue32")
     OK(cuStreamWaitValue32(first, (CUdeviceptr)host_word, 1, CU_STREAM_WAIT_VALUE_EQ));
     OK(cuStreamWriteValue32(first, (CUdeviceptr)(host_word + 1), 7, 0));
     CHECK(rule_is_held(first));
-    CHECK_EQ(host_word[1], 0);
-    *host_word = 1;
+    CHECK_EQ(__atomic_load_n(&host_word[1], __ATOMIC_SEQ_CST), 0);
+    __atomic_store_n(host_word, 1, __ATOMIC_SEQ_CST);
     OK(cuStreamSynchronize(first));
-    CHECK_EQ(host_word[1], 7);
+    CHECK_EQ(__atomic_load_n(&host_word[1], __ATOMIC_SEQ_CST), 7);
 }
 
 RULE(word, the_host_may_write_it_in_virtual_time, "cuda.h, cuStreamWaitValue32", RULE_SIMULATED,
@@ -66,7 +66,7 @@ RULE(word, the_host_may_write_it_in_virtual_time, "cuda.h, cuStreamWaitValue32",
     OK(cuStreamWriteValue32(second, word, 1, 0));
     OK(cuStreamWaitValue32(first, (CUdeviceptr)host_word, 1, CU_STREAM_WAIT_VALUE_EQ));
     CHECK_EQ(cuStreamQuery(first), CUDA_ERROR_NOT_READY);
-    *host_word = 1;
+    __atomic_store_n(host_word, 1, __ATOMIC_SEQ_CST);
     OK(cuStreamSynchronize(first));
 }
 
@@ -345,7 +345,7 @@ RULE(word_order, the_host_tells_what_it_has_seen, "cuda.h, cuStreamWaitValue32",
     OK(use(second));
     OK(use(first));
     OK(cuStreamSynchronize(second));
-    *host_word = 1;
+    __atomic_store_n(host_word, 1, __ATOMIC_SEQ_CST);
     OK(cuStreamSynchronize(first));
 }
 
@@ -359,7 +359,7 @@ RULE(word_order, the_host_does_not_tell_what_it_has_not_seen, "cuda.h, cuStreamW
     OK(cuStreamWaitValue32(first, (CUdeviceptr)host_word, 1, CU_STREAM_WAIT_VALUE_EQ));
     OK(use(second));
     OK(use(first));
-    *host_word = 1;
+    __atomic_store_n(host_word, 1, __ATOMIC_SEQ_CST);
     CHECK_EQ(cuStreamSynchronize(first), CUDA_ERROR_ILLEGAL_ADDRESS);
     rule_open(&gate);
 }
@@ -369,7 +369,7 @@ RULE(word_order, the_host_may_read_it, "cuda.h, cuStreamWriteValue32")
     start();
     OK(use(second));
     OK(cuStreamWriteValue32(second, (CUdeviceptr)host_word, 1, 0));
-    while (*host_word != 1) {
+    while (__atomic_load_n(host_word, __ATOMIC_SEQ_CST) != 1) {
     }
     OK(use(first));
     OK(cuStreamSynchronize(first));

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "image.h"
 
+#include "defect.h"
+
+#include <ctype.h>
 #include <elf.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define WRAPPER_MAGIC  0x466243b1u
@@ -68,6 +72,27 @@ static void open_fatbin(struct sim_image *image, const unsigned char *data)
     }
 }
 
+/* The inputs become a list that begins with the image; it lives as long as the process. */
+static void open_linked(struct sim_image *image, const char *code)
+{
+    struct sim_linked header;
+    struct sim_image **end = &image->more;
+
+    memcpy(&header, code, sizeof(header));
+    for (uint32_t i = 0; i < header.count; i++) {
+        uint64_t offset;
+        memcpy(&offset, code + offsetof(struct sim_linked, offsets) + i * sizeof(offset),
+               sizeof(offset));
+        if (i == 0) {
+            sim_image_open(image, code + offset);
+            continue;
+        }
+        *end = calloc(1, sizeof(**end));
+        sim_image_open(*end, code + offset);
+        end = &(*end)->more;
+    }
+}
+
 void sim_image_open(struct sim_image *image, const void *code)
 {
     uint32_t magic = 0;
@@ -88,9 +113,13 @@ void sim_image_open(struct sim_image *image, const void *code)
     }
     if (magic == FATBIN_MAGIC) {
         open_fatbin(image, code);
+    } else if (magic == SIM_LINKED_MAGIC) {
+        open_linked(image, code);
     } else if (is_elf(code)) {
         image->elf = code;
         image->elf_bytes = SIZE_MAX;
+    } else if (strstr(code, ".entry") != NULL) {
+        image->assembly = code;
     }
 }
 
@@ -117,15 +146,44 @@ static bool find_section(const struct sim_image *image, const char *prefix, cons
     return false;
 }
 
-bool sim_image_has_kernel(const struct sim_image *image, const char *name)
+/* Is there ".entry NAME" in the text? */
+static bool has_entry(const char *text, const char *name)
+{
+    size_t length = strlen(name);
+
+    while ((text = strstr(text, ".entry")) != NULL) {
+        text += strlen(".entry");
+        text += strspn(text, " \t\n");
+        if (strncmp(text, name, length) == 0 && !isalnum((unsigned char)text[length]) &&
+            text[length] != '_' && text[length] != '$') {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_kernel(const struct sim_image *image, const char *name)
 {
     Elf64_Shdr section;
 
-    return image->elf == NULL || find_section(image, ".text.", name, &section);
+    return image->elf != NULL        ? find_section(image, ".text.", name, &section)
+           : image->assembly != NULL ? has_entry(image->assembly, name)
+                                     : true;
 }
 
-int sim_image_parameters(const struct sim_image *image, const char *name,
-                         struct sim_parameter parameters[SIM_MAX_PARAMETERS])
+bool sim_image_has_kernel(const struct sim_image *image, const char *name)
+{
+    bool is_there = has_kernel(image, name);
+
+    while (!is_there && image->more != NULL && !SIM_DEFECT(linking_joins_nothing)) {
+        image = image->more;
+        is_there = has_kernel(image, name);
+    }
+    return is_there;
+}
+
+static int count_parameters(const struct sim_image *image, const char *name,
+                            struct sim_parameter parameters[SIM_MAX_PARAMETERS])
 {
     Elf64_Shdr section;
     int count = 0;
@@ -157,7 +215,18 @@ int sim_image_parameters(const struct sim_image *image, const char *name,
     return count;
 }
 
-size_t sim_image_variable_bytes(const struct sim_image *image, const char *name)
+int sim_image_parameters(const struct sim_image *image, const char *name,
+                         struct sim_parameter parameters[SIM_MAX_PARAMETERS])
+{
+    int count = -1;
+
+    for (; image != NULL && count < 0; image = image->more) {
+        count = count_parameters(image, name, parameters);
+    }
+    return count;
+}
+
+static size_t variable_bytes(const struct sim_image *image, const char *name)
 {
     Elf64_Shdr symbols;
     Elf64_Shdr names;
@@ -175,4 +244,14 @@ size_t sim_image_variable_bytes(const struct sim_image *image, const char *name)
         }
     }
     return 0;
+}
+
+size_t sim_image_variable_bytes(const struct sim_image *image, const char *name)
+{
+    size_t bytes = 0;
+
+    for (; image != NULL && bytes == 0; image = image->more) {
+        bytes = variable_bytes(image, name);
+    }
+    return bytes;
 }

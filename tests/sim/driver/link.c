@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Linking, and code from files. Nothing is compiled or joined: the image that comes out is the
- * first input that is code for a device, else the first input. Kernels of the others are not found
- * in it, unless it is text, in which any name is taken to be. */
+/* Linking, and code from files. Nothing is compiled: a single input comes out as it is, several one
+ * behind the other, and a module made of that has what any of them has. */
 #include "call.h"
 #include "context.h"
+#include "image.h"
 #include "sim_api.h"
 
 #include <elf.h>
@@ -14,12 +14,19 @@
 
 #define LINK_MAGIC 0x4c494e4bu
 
-/* image belongs to the state, with a zero byte behind it. States are never freed. */
+/* A zero byte stands behind the data. */
+struct input {
+    struct input *next;
+    size_t bytes;
+    char data[];
+};
+
+/* image belongs to the state, which is never freed. */
 struct CUlinkState_st {
     unsigned magic;
+    struct input *inputs;
     char *image;
     size_t image_bytes;
-    bool is_code;
     struct CUlinkState_st *older;
 };
 
@@ -71,13 +78,13 @@ CUresult sim_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data
     if (type == CU_JIT_INPUT_CUBIN && !is_code) {
         return CUDA_ERROR_INVALID_IMAGE;
     }
-    if (own->image == NULL || (is_code && !own->is_code)) {
-        free(own->image);
-        own->image = calloc(1, size + 1);
-        memcpy(own->image, data, size);
-        own->image_bytes = size;
-        own->is_code = is_code;
+    struct input **end = &own->inputs;
+    while (*end != NULL) {
+        end = &(*end)->next;
     }
+    *end = calloc(1, sizeof(**end) + size + 1);
+    (*end)->bytes = size;
+    memcpy((*end)->data, data, size);
     return CUDA_SUCCESS;
 }
 
@@ -121,6 +128,37 @@ CUresult sim_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char
     return result;
 }
 
+#define ALIGNMENT 16
+
+static size_t room_for(const struct input *input)
+{
+    return (input->bytes + 1 + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+}
+
+/* All inputs in one piece, as image.h has it. */
+static void join(struct CUlinkState_st *state)
+{
+    size_t bytes = sizeof(struct sim_linked);
+    uint32_t count = 0;
+
+    for (const struct input *input = state->inputs; input != NULL; input = input->next) {
+        bytes += sizeof(uint64_t) + room_for(input) + ALIGNMENT;
+        count++;
+    }
+    struct sim_linked *linked = calloc(1, bytes);
+    size_t at = sizeof(*linked) + count * sizeof(uint64_t);
+    *linked = (struct sim_linked){.magic = SIM_LINKED_MAGIC, .count = count};
+    at = (at + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+    count = 0;
+    for (const struct input *input = state->inputs; input != NULL; input = input->next) {
+        linked->offsets[count++] = at;
+        memcpy((char *)linked + at, input->data, input->bytes);
+        at += room_for(input);
+    }
+    state->image = (char *)linked;
+    state->image_bytes = at;
+}
+
 CUresult sim_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
 {
     struct CUlinkState_st *own = state_of(state);
@@ -128,8 +166,14 @@ CUresult sim_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
     if (own == NULL) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
-    if (cubinOut == NULL || own->image == NULL) {
+    if (cubinOut == NULL || own->inputs == NULL) {
         return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (own->inputs->next == NULL) {
+        own->image = own->inputs->data;
+        own->image_bytes = own->inputs->bytes;
+    } else if (own->image == NULL) {
+        join(own);
     }
     *cubinOut = own->image;
     if (sizeOut != NULL) {

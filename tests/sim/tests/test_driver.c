@@ -276,13 +276,13 @@ static void unwritten_functions_say_so(void)
 {
     CUmemGenericAllocationHandle handle;
     CUmulticastObjectProp multicast = {.numDevices = 1};
-    CUuserObject object;
+    size_t width;
 
     start();
     CHECK_EQ(simcuda_unwritten(), 0);
     CHECK_EQ(cuMulticastCreate(&handle, &multicast), CUDA_ERROR_NOT_SUPPORTED);
     CHECK_EQ(simcuda_unwritten(), 0);
-    CHECK_EQ(cuUserObjectCreate(&object, NULL, NULL, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC),
+    CHECK_EQ(cuDeviceGetTexture1DLinearMaxWidth(&width, CU_AD_FORMAT_FLOAT, 1, 0),
              CUDA_ERROR_NOT_SUPPORTED);
     CHECK_EQ(simcuda_unwritten(), 1);
 }

@@ -65,8 +65,7 @@ static void map_and_unmap(struct mixer *mixer, cudaStream_t stream)
 {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
-    CUmemAccessDesc desc = {.location = prop.location,
-                            .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemAccessDesc desc = {.location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUmemGenericAllocationHandle memory;
 
     OK(cuMemCreate(&memory, RANGE, &prop, 0));
@@ -365,8 +364,8 @@ static void *mix(void *argument)
 
     OK(cudaSetDevice(0));
     while (now_s() < mixer->until_s) {
-        parts[draw(mixer) % (sizeof(parts) / sizeof(parts[0]))](
-            mixer, mixer->streams[draw(mixer) % 2]);
+        parts[draw(mixer) % (sizeof(parts) / sizeof(parts[0]))](mixer,
+                                                                mixer->streams[draw(mixer) % 2]);
     }
     OK(cudaDeviceSynchronize());
     OK(cudaGraphExecDestroy(mixer->exec));
