@@ -17,7 +17,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(ROOT, 'scripts'))
 
 import hook_table  # noqa: E402
-from ccatool import definition, place, variables  # noqa: E402
+from ccatool import definition, place, prometheus, variables  # noqa: E402
 from ccatool.main import VERBS  # noqa: E402
 
 
@@ -114,6 +114,7 @@ def library_page():
         if row.words:
             words += ' (%s)' % roff(', '.join(row.words))
         lines += ['.TP', words, roff(texts[name]) + '. Default: %s.' % roff(default)]
+    lines += metrics_section()
     with open(os.path.join(ROOT, 'preload', 'hooks.def'), encoding='utf-8') as stream:
         rows, _ = hook_table.read(stream.read())
     lines += ['.SH CALLS', roff('What is hooked, by what happens. `_ptsz` forms are included.')]
@@ -124,6 +125,17 @@ def library_page():
         text = hook_table.ACTIONS.get(action, action.lower().replace('_', ' '))
         lines += ['.TP', roff(text), roff(', '.join(sorted(set(names)))) + '.']
     lines += ['.SH SEE ALSO', '\\fBcca\\fP(1)']
+    return lines
+
+
+def metrics_section():
+    """What the file of CCA_METRICS_FILE and `cca export --to prometheus` hold."""
+    lines = ['.SH METRICS', roff('Written to `CCA_METRICS_FILE`, for each device; those of the '
+                                 'first group also for each pool (all, small, large).')]
+    rows = [(name, text) for name, _, _, _, text in prometheus.pool_metrics()]
+    rows += [(name, text) for name, _, _, text in prometheus.device_metrics()]
+    for name, text in rows:
+        lines += ['.TP', '\\fB%s\\fP' % roff(name), roff(text)]
     return lines
 
 

@@ -63,7 +63,8 @@ def slices(snapshot, history, pid, device):
         birth, request = lives.birth[number], lives.request[number]
         if birth < 0 or birth >= request:
             continue
-        shown = stacks.chain(snapshot.stacks.frames[lives.stack[number]], 8)
+        frames = snapshot.stacks.frames[lives.stack[number]]
+        shown = stacks.chain(frames, 8) if frames else []
         base = {'cat': 'allocation', 'id': '%d.%d' % (device, number), 'pid': pid, 'tid': device,
                 'name': shown[0] if shown else 'allocation'}
         rows.append(dict(base, ph='b', ts=history.times[birth], args={

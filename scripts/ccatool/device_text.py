@@ -198,5 +198,6 @@ def device_data(device):
         'lost_entries': device.lost_entries, 'partial': device.is_partial,
         'device_total_bytes': device.total, 'device_other_bytes': device.other,
         'unmanaged_bytes': device.unmanaged, 'exported_bytes': device.exported,
-        'exported_blocks': device.exported_blocks, 'marks': device.marks, 'estimate': device.estimate or None,
+        'exported_blocks': device.exported_blocks, 'marks': device.marks,
+        'estimate': device.estimate or None,
     }

@@ -4,7 +4,7 @@ zooms in."""
 import zlib
 from html import escape
 
-from .stacks import program_frames, short
+from . import stacks
 from .text import percent, size
 
 WIDTH, ROW, LETTER = 1200, 18, 6.6
@@ -54,8 +54,7 @@ def tree_of(rows):
     for frames, count in rows:
         root.bytes += count
         node = root
-        names = [short(frame) for frame in reversed(program_frames(frames))] if frames else [
-            '(no call stack was kept)']
+        names = stacks.texts(frames)[::-1]
         for name in names:
             node = node.child(name)
             node.bytes += count

@@ -6,6 +6,7 @@ import sys
 from . import snapshot as snapshots
 from .failure import Failure, reason
 from .text import clean, progress
+from .uses import MOMENTS
 
 
 def add_file(parser):
@@ -19,6 +20,11 @@ def add_json(parser):
 
 def add_device(parser):
     parser.add_argument('-d', '--device', type=int, metavar='N', help='only this device')
+
+
+def add_moment(parser, remark=''):
+    parser.add_argument('--at', choices=MOMENTS, default='now',
+                        help=remark + 'which moment (default: now)')
 
 
 def add_output(parser):

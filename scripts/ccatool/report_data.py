@@ -74,8 +74,7 @@ def page_data(snapshot):
 
 def stack_list(snapshot):
     """Every stack as texts, innermost first; the program's frames only."""
-    return [[stacks.short(frame) for frame in stacks.program_frames(frames)] if frames
-            else ['(no call stack was kept)'] for frames in snapshot.stacks.frames]
+    return [stacks.texts(frames) for frames in snapshot.stacks.frames]
 
 
 def use_row(snapshot, use):

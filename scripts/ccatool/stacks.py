@@ -5,6 +5,7 @@ import re
 
 # Where a stack begins that is not the program's own doing.
 PLUMBING = re.compile(r'lib(cca_preload|cudart|cuda)\.so')
+NO_STACK = '(no call stack was kept)'
 # Frames around main and below a stack that say nothing.
 FRAME_NAMES_HIDDEN = re.compile(
     r'^_start$|^__libc_start|unwind::unwind|CapturedTraceback::gather'
@@ -40,9 +41,14 @@ def short(frame):
     return '%s (%s)' % (name, where) if where else name
 
 
+def texts(frames):
+    """The program frames in short form, innermost first; one text where there are none."""
+    return [short(frame) for frame in program_frames(frames)] or [NO_STACK]
+
+
 def chain(frames, depth):
     """The innermost program frames in short form, at most `depth`; a repeated frame once, and a
-    module only where it changes."""
+    module only where it changes. One text where there are none."""
     shown, last, module = [], None, None
     for frame in program_frames(frames):
         text = short(frame)
@@ -51,4 +57,4 @@ def chain(frames, depth):
         last = text
         shown.append(short((frame[0], '', 0)) if frame[2] <= 0 and frame[1] == module else text)
         module = frame[1]
-    return shown[:depth]
+    return shown[:depth] or [NO_STACK]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What each call stack held at the peak, holds now, and allocated in all."""
+from . import stacks
 from .records import integer
-from .stacks import program_frames, short
 from .text import clean
 
 TITLES = {'now': 'live now', 'peak': 'live at the peak', 'churn': 'allocated within the history'}
@@ -83,10 +83,7 @@ def frames_data(frames):
 
 def folded(frames):
     """One line of collapsed-stack form: outermost first, parts joined by semicolons."""
-    if not frames:
-        return '(no call stack was kept)'
-    parts = [short(frame).replace(';', ':').replace('\n', ' ')
-             for frame in reversed(program_frames(frames))]
+    parts = [text.replace(';', ':').replace('\n', ' ') for text in reversed(stacks.texts(frames))]
     return ';'.join(part for part in parts)
 
 

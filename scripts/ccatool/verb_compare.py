@@ -120,7 +120,7 @@ def print_all(shots, totals, changes, gone, new, most):
     if not changes:
         print('  none changed')
     for frames, before, after, blocks in changes[:most or None]:
-        shown = [clean(text) for text in stacks.chain(frames, 6)] or ['(no call stack was kept)']
+        shown = [clean(text) for text in stacks.chain(frames, 6)]
         print('  %12s  %s%s blocks  %s' % (
             signed(after - before), '+' if blocks > 0 else '', number(blocks),
             shortened(' < '.join(shown), WIDTH)))

@@ -9,7 +9,7 @@ from .failure import FINE, Failure
 from .pickle_writer import dumps
 from .prometheus import metrics
 from .text import progress
-from .uses import MOMENTS, collapsed, uses_by_stack
+from .uses import collapsed, uses_by_stack
 
 HELP = 'the snapshot as chrome-trace, json, pickle, prometheus or collapsed stacks'
 USAGE = '--to FORM [--at now|peak|churn] [-o OUT [--json]] FILE'
@@ -26,8 +26,7 @@ VALUE_OPTIONS = ()
 def add_arguments(parser):
     parser.add_argument('--to', required=True, choices=sorted(FORMS), metavar='FORM',
                         help='one of ' + ', '.join(sorted(FORMS)))
-    parser.add_argument('--at', choices=MOMENTS, default='now',
-                        help='collapsed: which moment (default: now)')
+    options.add_moment(parser, 'collapsed: ')
     options.add_output(parser)
     parser.add_argument('--json', action='store_true',
                         help='tell in JSON what was written to OUT')

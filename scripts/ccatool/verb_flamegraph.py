@@ -6,7 +6,7 @@ from . import options
 from .failure import FINE
 from .flame_svg import svg
 from .text import size
-from .uses import MOMENTS, TITLES, collapsed, frames_data, uses_by_stack
+from .uses import TITLES, collapsed, frames_data, uses_by_stack
 
 HELP = 'bytes by call stack as a picture (SVG), or as collapsed stacks'
 USAGE = '[--at now|peak|churn] [-d N] [--collapsed | --json] [-o X.svg] FILE'
@@ -18,7 +18,7 @@ VALUE_OPTIONS = ()
 
 
 def add_arguments(parser):
-    parser.add_argument('--at', choices=MOMENTS, default='now', help='which moment (default: now)')
+    options.add_moment(parser)
     options.add_device(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument('--collapsed', action='store_true', help='collapsed stacks, no picture')

@@ -94,10 +94,8 @@ def print_leaks(uses, is_exit, end_us, most):
     for use in shown:
         print('\n%s  %s%s' % (style.strong('%12s' % size(use.now_bytes)),
                               counted(use.now_blocks, 'block'), age(use, end_us)))
-        for frame in use.frames and stacks.program_frames(use.frames):
-            print('      ' + clean(stacks.short(frame)))
-        if not use.frames:
-            print('      (no call stack was kept)')
+        for text in stacks.texts(use.frames):
+            print('      ' + clean(text))
     rest = uses[len(shown):]
     if rest:
         print('\n%12s  in %s more (-n 0 shows all)' % (

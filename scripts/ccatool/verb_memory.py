@@ -5,8 +5,8 @@ import sys
 
 from . import options, stacks
 from .failure import FINE
-from .text import Style, clean, counted, number, percent, size
-from .uses import MOMENTS, TITLES, collapsed, frames_data, uses_by_stack
+from .text import Style, clean, counted, percent, size
+from .uses import TITLES, collapsed, frames_data, uses_by_stack
 
 HELP = 'bytes by call stack: now, at the peak, or allocated in all'
 USAGE = '[--at now|peak|churn] [-d N] [-n N] [--collapsed] [--json] FILE'
@@ -18,7 +18,7 @@ VALUE_OPTIONS = ()
 
 
 def add_arguments(parser):
-    parser.add_argument('--at', choices=MOMENTS, default='now', help='which moment (default: now)')
+    options.add_moment(parser)
     options.add_device(parser)
     options.add_top(parser, 20, 'stacks')
     parser.add_argument('--collapsed', action='store_true', help='collapsed stacks, all of them')
@@ -60,12 +60,9 @@ def print_uses(snapshot, devices, uses, args):
         print('\n%s  %s  %s' % (style.strong('%12s' % size(use.bytes_at(args.at))),
                                 percent(use.bytes_at(args.at), total),
                                 counted(use.blocks_at(args.at), noun)))
-        for frame in use.frames and stacks.program_frames(use.frames):
-            print('      ' + clean(stacks.short(frame)))
-        if not use.frames:
-            print('      (no call stack was kept)')
+        for text in stacks.texts(use.frames):
+            print('      ' + clean(text))
     rest = uses[len(shown):]
     if rest:
-        print('\n%12s  in %s more (-n %s shows all)' % (
-            size(sum(use.bytes_at(args.at) for use in rest)), number(len(rest)) + ' stacks'
-            if len(rest) != 1 else '1 stack', 0))
+        print('\n%12s  in %s more (-n 0 shows all)' % (
+            size(sum(use.bytes_at(args.at) for use in rest)), counted(len(rest), 'stack')))

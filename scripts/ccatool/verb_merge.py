@@ -151,7 +151,7 @@ def lines_of(rows, far, order):
             'now', 'peak')]
         labels = {row['label'] for row in rows}
         for frames, (now, peak, by_rank) in order:
-            name = ' < '.join(stacks.chain(frames, 3)) or '(no call stack was kept)'
+            name = ' < '.join(stacks.chain(frames, 3))
             least = min(by_rank.get(label, 0) for label in labels)
             lines.append('%12s %12s  %s  (%s to %s)' % (
                 size(now), size(peak), shortened(clean(name), 70), size(least),

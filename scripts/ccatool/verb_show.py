@@ -124,8 +124,7 @@ def stack_lines(uses, devices, style):
         lines.append(style.faint('  the peak is older than the history: its oldest moment counts'))
     name_devices = sum(1 for device in devices if not device.is_unused) > 1
     for use in held[:TOP_STACKS]:
-        shown = [clean(text) for text in stacks.chain(use.frames, STACK_DEPTH)] or [
-            '(no call stack was kept)']
+        shown = [clean(text) for text in stacks.chain(use.frames, STACK_DEPTH)]
         if name_devices:
             shown[0] = 'device %s: %s' % (ranges(sorted(use.devices)), shown[0])
         first, *more = stack_texts(shown, WIDTH - STACK_INDENT)

@@ -83,5 +83,6 @@ def remark(snapshot, entry):
     if entry.get('action') == 'oom':
         return '%s free on the device' % size(integer(entry, 'device_free'))
     text = string(entry, 'user_metadata')
-    shown = stacks.chain(snapshot.stacks.frames[snapshot.stacks.of(entry)], 1)
+    frames = snapshot.stacks.frames[snapshot.stacks.of(entry)]
+    shown = stacks.chain(frames, 1) if frames else []
     return clean('  '.join(shown + ([text] if text else [])))

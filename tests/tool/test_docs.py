@@ -9,7 +9,7 @@ import unittest
 
 from support import GOLDEN, ROOT, SCRIPTS, FolderTest, clean_environment
 
-from ccatool import variables
+from ccatool import prometheus, variables
 from ccatool.main import VERBS
 
 BASH = shutil.which('bash')
@@ -33,6 +33,8 @@ class ManPages(FolderTest):
         page = made('libcca_preload.7').replace('\\-', '-')
         for name in variables.known():
             self.assertRegex(page, r'\.TP\n\\fB%s\\fP.*\n(?!\. Default).+Default: ' % name)
+        for name, *_ in list(prometheus.pool_metrics()) + list(prometheus.device_metrics()):
+            self.assertIn('\n.TP\n\\fB%s\\fP\n' % name, page)
         with open(os.path.join(ROOT, 'preload', 'hooks.def')) as stream:
             for hook in re.findall(r'^HOOK\((\w+),', stream.read(), re.M):
                 self.assertIn(hook, page)
