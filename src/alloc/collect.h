@@ -30,8 +30,8 @@ static inline void cca_collect_over_limit(struct cca_heap *heap, bool has_waited
 void cca_collect_old(struct cca_heap *heap);
 
 /* Without an oversize rule there is nothing to gain here. With one: the smallest oversize block
- * that is big enough goes back, else the largest ones until their sum is. True when enough did. For requests that would fail:
- * where nothing can be proven the driver's free may wait. */
+ * that is big enough goes back, else the largest ones until their sum is. True when enough did. For
+ * requests that would fail: where nothing can be proven the driver's free may wait. */
 bool cca_collect_oversize(struct cca_heap *heap, const struct cca_request *request, size_t rounded);
 
 #endif

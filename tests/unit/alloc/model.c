@@ -64,6 +64,7 @@ static struct cca_status mem_alloc(void *self, size_t bytes, uint64_t *addr_out)
     }
     *addr_out = model->next_addr;
     model->next_addr += (bytes + STEP - 1) / STEP * STEP;
+    memset(&model->allocs[model->alloc_count], 0, sizeof(model->allocs[0]));
     model->allocs[model->alloc_count].addr = *addr_out;
     model->allocs[model->alloc_count++].bytes = bytes;
     model->used_bytes += bytes;
@@ -244,7 +245,6 @@ static struct cca_status map(void *self, uint64_t addr, size_t page_bytes, size_
     struct model *model = self;
     uint64_t bytes = page_bytes * pages;
     bool is_reserved = false;
-    (void)peers;
     for (int i = 0; i < model->reservation_count; i++) {
         is_reserved |= addr >= model->reserved_start[i] &&
                        addr + bytes <= model->reserved_start[i] + model->reserved_bytes[i];
@@ -260,6 +260,8 @@ static struct cca_status map(void *self, uint64_t addr, size_t page_bytes, size_
         return status(CCA_NO_MEMORY);
     }
     for (size_t i = 0; i < pages; i++) {
+        model->allocs[model->alloc_count].is_mapped = true;
+        model->allocs[model->alloc_count].devices = peers;
         model->allocs[model->alloc_count].addr = addr + i * page_bytes;
         model->allocs[model->alloc_count++].bytes = page_bytes;
     }
@@ -284,6 +286,27 @@ static struct cca_status unmap(void *self, uint64_t addr, size_t page_bytes, siz
     return status(CCA_OK);
 }
 
+static struct cca_status allow_access(void *self, uint64_t addr, size_t page_bytes, size_t pages,
+                                      int accessor)
+{
+    struct model *model = self;
+    for (unsigned i = 0; i < model->alloc_count; i++) {
+        if (model->allocs[i].addr < addr || addr + page_bytes * pages <= model->allocs[i].addr) {
+            continue;
+        }
+        assert_true(model->allocs[i].is_mapped && model->allocs[i].bytes == page_bytes);
+        model->allocs[i].devices |= UINT64_C(1) << accessor;
+    }
+    return status(CCA_OK);
+}
+
+void model_check_access(const struct model *model, uint64_t devices)
+{
+    for (unsigned i = 0; i < model->alloc_count; i++) {
+        assert_true(!model->allocs[i].is_mapped || model->allocs[i].devices == devices);
+    }
+}
+
 struct cca_device model_device(struct model *model)
 {
     static const struct cca_device_ops ops = {
@@ -301,6 +324,7 @@ struct cca_device model_device(struct model *model)
         .address_free = address_free,
         .map = map,
         .unmap = unmap,
+        .allow_access = allow_access,
     };
     return (struct cca_device){.ops = &ops,
                                .self = model,

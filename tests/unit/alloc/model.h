@@ -44,6 +44,8 @@ struct model {
     unsigned event_count, generation;
     struct {
         uint64_t addr, bytes;
+        uint64_t devices; /* others that may use it, where it is mapped */
+        bool is_mapped;
     } allocs[MODEL_ALLOCS_MAX];
     unsigned alloc_count; /* pages that were mapped count one by one */
     bool can_map;
@@ -78,6 +80,9 @@ struct model_block model_take(struct model *model, int index);
 
 /* Work on the block goes to the stream; false when too much is under way already. */
 bool model_work(struct model *model, const struct model_block *block, int stream);
+
+/* Every mapped page is open to the devices of the mask, and to no other. */
+void model_check_access(const struct model *model, uint64_t devices);
 
 /* Bit per stream with unfinished work on the block. */
 uint64_t model_users(const struct model *model, const struct model_block *block);

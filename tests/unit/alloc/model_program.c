@@ -18,6 +18,8 @@ static struct {
     uint64_t state, context;
     bool in_stream_order; /* as the core's own caller: only streams, nothing is re-keyed */
     bool gate_is_closed, is_traced;
+    bool is_stopped; /* only callers of cca_my_malloc are served any more */
+    uint64_t peers;
     uint64_t dead_streams;            /* bit per stream */
     int captured;                     /* the stream in capture, or MODEL_NO_STREAM */
     uint64_t last_graph, first_graph; /* graphs from first to last hold a pool */
@@ -104,13 +106,17 @@ static void check(void)
         fail_msg("%s", broken);
     }
     assert_int_equal(live, run.model.live_count);
+    model_check_access(&run.model, run.peers);
 }
 
 static void do_alloc(void)
 {
     int stream = !run.in_stream_order && draw(2) == 0 ? MODEL_NO_STREAM : draw_stream();
+    bool is_own = stream != MODEL_NO_STREAM && draw(8) == 0;
     struct cca_request request = {
-        .api = stream == MODEL_NO_STREAM ? CCA_API_MALLOC : CCA_API_MALLOC_ASYNC,
+        .api = is_own                      ? CCA_API_OWN
+               : stream == MODEL_NO_STREAM ? CCA_API_MALLOC
+                                           : CCA_API_MALLOC_ASYNC,
         .bytes = draw_bytes(),
         .key = model_key(stream),
         .thread = 1,
@@ -120,6 +126,10 @@ static void do_alloc(void)
         return;
     }
     struct cca_status status = cca_allocator_alloc(run.allocator, run.heap, &request, &addr);
+    if (run.is_stopped && !is_own) {
+        assert_int_equal(status.kind, CCA_UNSUPPORTED);
+        return;
+    }
     assert_true(status.kind == CCA_OK || status.kind == CCA_NO_MEMORY);
     SAY("# alloc %zu on %d: %" PRIx64 "\n", request.bytes, stream, addr);
     if (status.kind == CCA_OK) {
@@ -231,6 +241,22 @@ static void do_end_stream(void)
     run.model.stream_count++;
 }
 
+static void do_peer(void)
+{
+    int other = 1 + (int)draw(5);
+    SAY("# peer %d\n", other);
+    cca_allocator_note_peers(run.allocator, 0, other);
+    run.peers |= UINT64_C(1) << other;
+}
+
+/* The program did what is not handled: caching ends. */
+static void do_stop(void)
+{
+    SAY("# stop\n");
+    assert_int_equal(cca_allocator_stop(run.allocator), !run.is_stopped);
+    run.is_stopped = true;
+}
+
 static void forbid(void)
 {
     bool is_captured = run.captured != MODEL_NO_STREAM;
@@ -324,11 +350,13 @@ static void do_reset(void)
 
 static void do_housekeeping(void)
 {
-    uint64_t which = draw(4);
+    uint64_t which = draw(6);
     SAY("# housekeeping %d\n", (int)which);
     switch (which) {
     case 0: cca_allocator_empty_cache(run.allocator); break;
     case 1: run.model.fail_allocs = 1 + (int)draw(3); break;
+    case 3: cca_allocator_make_room(run.allocator, run.heap, draw_bytes()); break;
+    case 4: (void)cca_allocator_release_idle(run.allocator, run.heap); break;
     case 2: run.model.fail_events = 1 + (int)draw(2); break;
     default: cca_allocator_poll(run.allocator, run.heap); break;
     }
@@ -339,10 +367,12 @@ bool model_program_step(void)
     static void (*const usual[])(void) = {
         do_alloc, do_alloc,  do_alloc,  do_free,  do_free,        do_work, do_work,
         do_work,  do_finish, do_finish, do_alloc, do_synchronize, do_free, do_housekeeping};
-    static void (*const rare[])(void) = {do_end_stream, do_capture, do_capture, do_release_pool,
-                                         do_gate,       do_gate,    do_settings};
+    static void (*const rare[])(void) = {do_end_stream, do_capture, do_capture,  do_release_pool,
+                                         do_gate,       do_gate,    do_settings, do_peer};
     if (draw(400) == 0) {
         do_reset();
+    } else if (draw(3000) == 0) {
+        do_stop();
     } else if (draw(12) == 0) {
         rare[draw(CCA_ARRAY_LEN(rare))]();
     } else {
