@@ -162,6 +162,12 @@ struct cca_block *cca_block_pool_lower_bound(const struct cca_block_pool *pool, 
     return find(pool, (struct place){key, bytes, 0});
 }
 
+struct cca_block *cca_block_pool_before(const struct cca_block_pool *pool, cca_key key,
+                                        size_t bytes, uint64_t addr)
+{
+    return find_before(pool, (struct place){key, bytes, addr});
+}
+
 struct cca_block *cca_block_pool_largest(const struct cca_block_pool *pool, cca_key key)
 {
     return find_before(pool, (struct place){key, SIZE_MAX, UINT64_MAX});

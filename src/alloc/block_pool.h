@@ -77,8 +77,10 @@ static inline void cca_block_pool_remove(struct cca_block_pool *pool, struct cca
 struct cca_block *cca_block_pool_lower_bound(const struct cca_block_pool *pool, cca_key key,
                                              size_t bytes);
 
-/* The largest block of this key, or NULL. */
+/* The largest block of this key, or NULL; and the last one before this size and address. */
 struct cca_block *cca_block_pool_largest(const struct cca_block_pool *pool, cca_key key);
+struct cca_block *cca_block_pool_before(const struct cca_block_pool *pool, cca_key key,
+                                        size_t bytes, uint64_t addr);
 
 /* The block for a request, removed from the pool, or NULL. A stream takes the better of its own and
  * of the READY blocks, by size, then address. When the best fit may not be used by the oversize

@@ -20,31 +20,60 @@ static bool may_release(const struct cca_heap *heap, const struct cca_block *blo
     return cca_block_is_whole(block) && is_usable_by_all(heap, block);
 }
 
-/* The block of the pool with most to give back, or NULL. */
-static struct cca_block *largest_idle(struct cca_heap *heap, struct cca_block_pool *pool)
+/* In a core driven in stream order all keys are alike. */
+static struct cca_block *largest_of_all(struct cca_block_pool *pool)
 {
     struct cca_block *largest = NULL;
     size_t most = 0;
     for (struct cca_block *block = cca_block_pool_first(pool); block != NULL;
          block = cca_block_pool_next(pool, block)) {
-        size_t bytes = is_usable_by_all(heap, block) ? cca_block_releasable_bytes(block) : 0;
+        size_t bytes = cca_block_releasable_bytes(block);
         largest = bytes > most ? block : largest;
         most = bytes > most ? bytes : most;
     }
     return largest;
 }
 
-void cca_collect_down_to(struct cca_heap *heap, size_t limit, bool has_waited)
+/* The READY block of the pool with most to give back, or NULL. Blocks that give nothing back may be
+ * many: `left` of them are looked at, and the next search goes on behind them. */
+static struct cca_block *largest_idle(struct cca_heap *heap, int small, unsigned *left)
 {
+    struct cca_block_pool *pool = &heap->pools[small];
+    struct cca_idle_search *search = &heap->idle_search[small];
+    struct cca_block *largest = NULL, *block = NULL;
+    size_t most = 0;
+    if (!heap->rekeys) {
+        return largest_of_all(pool);
+    }
+    block = search->bytes == 0
+                ? cca_block_pool_largest(pool, CCA_KEY_READY)
+                : cca_block_pool_before(pool, CCA_KEY_READY, search->bytes, search->addr);
+    search->bytes = 0;
+    while (block != NULL && block->bytes > most) {
+        size_t bytes = cca_block_releasable_bytes(block);
+        largest = bytes > most ? block : largest;
+        most = bytes > most ? bytes : most;
+        if (bytes == 0 && --*left == 0) {
+            *search = (struct cca_idle_search){block->bytes, block->addr};
+            break;
+        }
+        block = cca_block_pool_previous_of_key(pool, block);
+    }
+    return largest;
+}
+
+unsigned cca_collect_down_to(struct cca_heap *heap, size_t limit, bool has_waited)
+{
+    unsigned left = CCA_IDLE_VISITS_MAX;
     struct cca_detached detached;
     cca_heap_detached_init(&detached);
     bool is_proven_by_wait = has_waited && !heap->device.has_context_events;
     if (!cca_release_is_allowed(heap) || (!is_proven_by_wait && !cca_release_is_idle(heap))) {
-        return;
+        return 0;
     }
-    for (size_t idle = 0; (idle = cca_collect_idle_bytes(heap)) > limit;) {
-        struct cca_block *block = largest_idle(heap, &heap->pools[0]);
-        block = block != NULL ? block : largest_idle(heap, &heap->pools[1]);
+    for (size_t idle = 0; (idle = cca_collect_idle_bytes(heap)) > limit && left > 0;) {
+        struct cca_block *block = largest_idle(heap, 0, &left);
+        block = block != NULL || left == 0 ? block : largest_idle(heap, 1, &left);
         if (block == NULL) {
             break;
         }
@@ -56,6 +85,7 @@ void cca_collect_down_to(struct cca_heap *heap, size_t limit, bool has_waited)
         }
     }
     cca_release_detached(heap, &detached);
+    return CCA_IDLE_VISITS_MAX - left;
 }
 
 /* Releases the candidates of at least average age; their number and the sum of their ages are kept

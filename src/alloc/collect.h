@@ -14,15 +14,18 @@ static inline size_t cca_collect_idle_bytes(const struct cca_heap *heap)
 }
 
 /* Gives idle segments back while there are more of them than CCA_CACHE_LIMIT allows, the largest
- * first. `has_waited`: inside a free that has just waited for its context, the one place where a
- * driver that can prove nothing is known to be idle. */
-void cca_collect_down_to(struct cca_heap *heap, size_t limit, bool has_waited);
-static inline void cca_collect_over_limit(struct cca_heap *heap, bool has_waited)
+ * first. Of free blocks that cannot go back it looks at a bounded number, the next call at the next
+ * ones; that number is returned. `has_waited`: inside a free that has just waited for its context,
+ * the one place where a driver that can prove nothing is known to be idle. */
+enum { CCA_IDLE_VISITS_MAX = 64 };
+unsigned cca_collect_down_to(struct cca_heap *heap, size_t limit, bool has_waited);
+static inline unsigned cca_collect_over_limit(struct cca_heap *heap, bool has_waited)
 {
     size_t limit = heap->allocator->settings.cache_limit;
     if (CCA_UNLIKELY(cca_collect_idle_bytes(heap) > limit)) {
-        cca_collect_down_to(heap, limit, has_waited);
+        return cca_collect_down_to(heap, limit, has_waited);
     }
+    return 0;
 }
 
 /* Collects idle large segments, the oldest first, while more than the threshold's part of the limit

@@ -37,6 +37,12 @@ enum cca_heap_state {
     CCA_HEAP_DEAD /* its context reported an error that ends it: nothing is served or asked */
 };
 
+/* Where a bounded search goes on: behind the block of this size and address; 0: it begins anew. */
+struct cca_idle_search {
+    size_t bytes;
+    uint64_t addr;
+};
+
 /* Identity: reserved_bytes = sum of the cache's segments + in_flight_bytes; the blocks of all
  * segments are FREE in one of the pools, LIVE in the map `live`, or PENDING; those of expandable
  * segments may have no memory (expandable.h). */
@@ -56,17 +62,18 @@ struct cca_heap {
     struct cca_block_map live;      /* by address, the passed ones too */
     struct cca_block_pool pools[2]; /* [0] large, [1] small */
     /* Expandable segments: see expandable.h. */
-    bool expands;                /* new memory is mapped, where it can be */
-    unsigned expandables;        /* how many such segments there are */
-    struct cca_tree unmapped;    /* blocks without memory, by what may grow there and address */
-    struct cca_list segments;    /* all, in the order they were obtained */
-    size_t reserved_bytes;       /* the cache's driver memory, and what is being asked for */
-    size_t in_flight_bytes;      /* of these, driver allocations under way */
-    unsigned in_flight, growths; /* how many are, and how many ever began */
-    size_t device_bytes;         /* memory of the device, 0 = not known */
-    size_t limit_bytes;          /* CCA_NO_LIMIT: none */
-    size_t total_bytes;          /* the device's memory, as far as known */
-    double memory_fraction;      /* of it, the most that may be held */
+    bool expands;             /* new memory is mapped, where it can be */
+    unsigned expandables;     /* how many such segments there are */
+    struct cca_tree unmapped; /* blocks without memory, by what may grow there and address */
+    struct cca_list segments; /* all, in the order they were obtained */
+    size_t reserved_bytes;    /* the cache's driver memory, and what is being asked for */
+    struct cca_idle_search idle_search[2]; /* for blocks above the cache limit, in each pool */
+    size_t in_flight_bytes;                /* of these, driver allocations under way */
+    unsigned in_flight, growths;           /* how many are, and how many ever began */
+    size_t device_bytes;                   /* memory of the device, 0 = not known */
+    size_t limit_bytes;                    /* CCA_NO_LIMIT: none */
+    size_t total_bytes;                    /* the device's memory, as far as known */
+    double memory_fraction;                /* of it, the most that may be held */
 
     /* Fences: see fence.h. */
     struct cca_list fences; /* oldest first */

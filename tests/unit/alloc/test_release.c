@@ -3,6 +3,7 @@
  * own call, and while the program captures a graph on a stream of its own. */
 #include "support/heap_fixture.h"
 
+#include "alloc/collect.h"
 #include "alloc/fence.h"
 
 static void set_small_cap(struct cca_config *config)
@@ -254,6 +255,40 @@ static void without_proof_only_a_free_that_waits_gives_back(void **state)
     fixture_close(&fix);
 }
 
+/* Free blocks that cannot go back are not walked in one call, however many there are. */
+static void the_cache_limit_looks_at_a_bounded_number_of_blocks(void **state)
+{
+    enum { PARTS = 300 };
+    (void)state;
+    static uint64_t blocks[PARTS];
+    struct fixture fix;
+    unsigned looks = 1, calls = 0, most = 0;
+    fixture_open(&fix, 1);
+    fix.scripts[0]->memory_bytes = GIB(20);
+    for (int i = 0; i < PARTS; i++) {
+        blocks[i] = fix_malloc(&fix, MIB(40));
+    }
+    for (int i = 0; i < PARTS; i++) {
+        fix_free(&fix, blocks[i]);
+    }
+    for (int i = 0; i < PARTS; i++) {
+        assert_int_not_equal(fix_malloc(&fix, MIB(30)), 0); /* 10 MiB are left of each */
+    }
+    fix_free(&fix, fix_malloc(&fix, KIB(4))); /* the one segment that can go */
+    struct cca_heap *heap = fix.heaps[0];
+    cca_lock_take(&heap->lock);
+    heap->allocator->settings.cache_limit = MIB(1);
+    for (; fix.scripts[0]->frees_made == 0 && looks > 0; calls++) {
+        looks = cca_collect_over_limit(heap, false);
+        most = looks > most ? looks : most;
+    }
+    cca_lock_drop(&heap->lock);
+    assert_int_equal(fix.scripts[0]->frees_made, 1);
+    assert_int_equal(most, CCA_IDLE_VISITS_MAX);
+    assert_int_equal(calls, PARTS / CCA_IDLE_VISITS_MAX + 1);
+    fixture_close(&fix);
+}
+
 static void set_threshold(struct cca_config *config)
 {
     config->memory_limit = MIB(300);
@@ -317,6 +352,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(expandable_segments_take_no_more_than_the_cap),
     cmocka_unit_test(after_a_stop_a_wait_of_the_program_does_not_wait_for_later_work),
     cmocka_unit_test(without_proof_only_a_free_that_waits_gives_back),
+    cmocka_unit_test(the_cache_limit_looks_at_a_bounded_number_of_blocks),
     cmocka_unit_test(without_proof_nothing_is_collected_in_an_allocation),
     cmocka_unit_test(without_proof_room_is_made_only_where_it_is_missing),
     cmocka_unit_test(what_is_left_is_over_with_the_capture),
