@@ -66,10 +66,11 @@ class Case(unittest.TestCase):
         env.update(extra)
         return env
 
-    def start(self, name, *args, preload=True, env=None, stderr=subprocess.PIPE, **popen):
+    def start(self, name, *args, preload=True, env=None, stderr=subprocess.PIPE,
+              stdin=subprocess.DEVNULL, **popen):
         command = [program(name) if os.sep not in name else name] + [str(a) for a in args]
         return subprocess.Popen(command, cwd=self.folder, env=self.environment(env or {}, preload),
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stdin=stdin, stdout=subprocess.PIPE,
                                 stderr=stderr, text=True, **popen)
 
     def run_program(self, name, *args, preload=True, env=None, timeout=120):

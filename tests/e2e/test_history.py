@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: MIT
 """The history under hard conditions: a ring that wraps, many processes in one folder, signals that
 others own, stacks by every unwinder, and everything at once."""
+import ctypes
 import glob
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -12,6 +14,11 @@ import unittest
 
 import harness
 from harness import Case, live_blocks
+
+
+def module(name):
+    path = harness.program("lib%s.so" % name)
+    return path if os.path.exists(path) else harness.program(name + ".so")
 
 
 class Ring(Case):
@@ -213,12 +220,82 @@ class Stacks(Case):
         self.assertIn("ffi_call", [frame["name"] for frame in frames])
 
 
+@unittest.skipUnless(os.path.exists(module("throwing")), "no C++ compiler")
+class Unwinding(Case):
+    """The library unwinds by an unwinder of its own; the program's must not meet it."""
+
+    UNWINDERS = {name: {"CCA_UNWINDER": name} for name in ("libunwind", "libgcc", "fp")}
+
+    def check(self, expected, name, *args, timeout=120):
+        bare, runs = self.compare(name, *args, modes=self.UNWINDERS, timeout=timeout)
+        self.assertEqual((bare.status, bare.stdout), expected, bare.stderr)
+        self.assertEqual(len(runs), 3)
+        for path in self.files("cca-*.pickle"):
+            self.assertEqual(live_blocks(self.load(path)), [])
+
+    def test_through_a_c_program(self):
+        self.check((3, "thrown 0\nended 0\nthrown 0\n"), "throws", module("throwing"))
+
+    @unittest.skipUnless(harness.has_program("throws_static"), "needs gcc")
+    def test_through_a_program_with_an_unwinder_inside(self):
+        self.check((3, "thrown 0\nended 0\n"), "throws_static")
+
+    def test_through_python(self):
+        code = ("import ctypes, sys; c = ctypes.CDLL(%r)\n"
+                "print(c.throw_often(200), c.end_threads(20)); sys.stdout.flush()" % module("throwing"))
+        self.check((0, "0 0\n"), sys.executable, "-c", code)
+
+
+class Stopped(Case):
+    def test_a_thread_that_a_debugger_stopped_in_an_allocation(self):
+        """The dump goes without its heap and says so; other devices are whole."""
+        process = self.start("stopped", env={"SIMCUDA_DEVICES": "2"}, stdin=subprocess.PIPE)
+        thread = int(process.stdout.readline())
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.ptrace.argtypes = [ctypes.c_long] * 4
+        PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
+        self.assertEqual(libc.ptrace(PTRACE_SEIZE, thread, 0, 0), 0, ctypes.get_errno())
+        self.assertEqual(libc.ptrace(PTRACE_INTERRUPT, thread, 0, 0), 0)
+        self.assertEqual(os.waitpid(thread, 0x40000000)[0], thread)  # __WALL
+        process.send_signal(signal.SIGUSR1)
+        path = self.wait_for_file(seconds=30)[0]
+        snapshot = self.load(path)
+        self.assertTrue(snapshot["cca"]["is_partial"])
+        self.assertEqual([device["partial"] for device in snapshot["cca"]["devices"]], [True, False])
+        self.assertEqual([block["requested_size"] for block in live_blocks(snapshot)], [2000])
+        libc.ptrace(PTRACE_DETACH, thread, 0, 0)
+        stdout, stderr = process.communicate("go\n", timeout=60)
+        self.assertEqual((process.returncode, stdout), (5, "went on\n"), stderr)
+        whole = self.load([name for name in self.files("cca-*.pickle") if name != path][0])
+        self.assertFalse(whole["cca"]["is_partial"])
+        self.assertEqual(len(live_blocks(whole)), 2)
+
+
+class Many(Case):
+    def test_files_under_eight_busy_threads(self):
+        wanted = 200 if harness.FULL else 40
+        process = self.start("busy", 8, env={"CCA_DUMP_ON": "signal", "CCA_MAX_ENTRIES": "2000",
+                                             "CCA_FREE_SYNC": "fence"}, stdin=subprocess.PIPE)
+        process.stdout.readline()
+        for count in range(1, wanted + 1):
+            process.send_signal(signal.SIGUSR1)
+            self.wait_for_file(seconds=30, count=count)
+        stdout, stderr = process.communicate("stop\n", timeout=60)
+        self.assertEqual((process.returncode, stdout), (0, "wrong 0\n"), stderr)
+        files = self.files("cca-*.pickle")
+        self.assertEqual(len(files), wanted)
+        sys.path.insert(0, os.path.dirname(harness.CHECK_PICKLE))
+        from check_pickle import check
+        for path in files:
+            check(path)  # raises what is wrong
+
+
 class Storm(Case):
     def test_everything_at_once(self):
-        plug = os.path.join(harness.BUILD, "tests", "e2e", "programs", "libstormplug.so")
-        if not os.path.exists(plug):
-            plug = plug.replace("libstormplug", "stormplug")
-        run = self.run_program("storm", 30000 if harness.FULL else 5000, plug, timeout=300,
+        plug = module("stormplug")
+        throwing = module("throwing")
+        run = self.run_program("storm", 30000 if harness.FULL else 5000, plug,
+                               *[throwing] if os.path.exists(throwing) else [], timeout=300,
                                env={"CCA_MAX_ENTRIES": "5000"})
         self.assertEqual((run.status, run.stdout), (9, "wrong 0\n"), run.stderr)
         files = self.files()

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Everything at once, for so many milliseconds (argument): six threads allocate and free on two
  * paths of calls, a library (second argument) is loaded, allocates in its constructor and is
- * unloaded again and again, children are forked, and a signal comes every 20 ms. Prints what must
- * be true at the end. */
+ * unloaded again and again, exceptions fly through another (third argument, where there is one),
+ * children are forked, and a signal comes every 20 ms. Prints what must be true at the end. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
@@ -72,6 +72,22 @@ static void *load_and_unload(void *path)
     return NULL;
 }
 
+static void *throw_exceptions(void *path)
+{
+    void *library = path != NULL ? dlopen(path, RTLD_NOW) : NULL;
+    int (*throw_often)(int) = NULL;
+
+    if (library == NULL) {
+        atomic_fetch_add(&wrong, path != NULL);
+        return NULL;
+    }
+    *(void **)&throw_often = dlsym(library, "throw_often");
+    while (!atomic_load(&is_over)) {
+        atomic_fetch_add(&wrong, throw_often(10));
+    }
+    return NULL;
+}
+
 static void *fork_children(void *unused)
 {
     (void)unused;
@@ -92,7 +108,7 @@ static void *fork_children(void *unused)
 
 int main(int argc, char **argv)
 {
-    pthread_t threads[THREADS + 2];
+    pthread_t threads[THREADS + 3];
     void *first = NULL;
 
     milliseconds = argc > 1 ? atoi(argv[1]) : 1000;
@@ -102,12 +118,13 @@ int main(int argc, char **argv)
     }
     pthread_create(&threads[THREADS], NULL, load_and_unload, argv[2]);
     pthread_create(&threads[THREADS + 1], NULL, fork_children, NULL);
+    pthread_create(&threads[THREADS + 2], NULL, throw_exceptions, argc > 3 ? argv[3] : NULL);
     for (long end = now_ms() + milliseconds; now_ms() < end;) {
         usleep(20000);
         kill(getpid(), SIGUSR1);
     }
     atomic_store(&is_over, true);
-    for (int i = 0; i < THREADS + 2; i++) {
+    for (int i = 0; i < THREADS + 3; i++) {
         pthread_join(threads[i], NULL);
     }
     MUST(cudaFree(first));
