@@ -4,6 +4,7 @@ import io
 import json
 import os
 import pickle
+import pty
 import shutil
 import subprocess
 import sys
@@ -87,6 +88,36 @@ def crowding():
     return os.getloadavg()[0] / (os.cpu_count() or 1)
 
 
+def put(data, place, odd):
+    """Sets what lies at a path of keys and indices; `gone` takes it away."""
+    inner = data
+    for part in place[:-1]:
+        inner = inner[part]
+    if odd == 'gone':
+        del inner[place[-1]]
+    else:
+        inner[place[-1]] = odd
+
+
+def on_terminal(stream, words, **popen):
+    """Runs the tool with 'stdout' or 'stderr' on a terminal; (status, what it wrote there)."""
+    main, side = pty.openpty()
+    streams = {'stdout': subprocess.DEVNULL, 'stderr': subprocess.DEVNULL, stream: side}
+    process = subprocess.Popen([sys.executable, TOOL, *words], **streams, **popen)
+    os.close(side)
+    said = b''
+    while True:
+        try:
+            part = os.read(main, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        said += part
+    os.close(main)
+    return process.wait(), said
+
+
 class FolderTest(unittest.TestCase):
     """A test with a folder of its own."""
 
@@ -104,6 +135,18 @@ class FolderTest(unittest.TestCase):
         with open(self.path(name), 'wb') as stream:
             stream.write(content)
         return self.path(name)
+
+    def start_ready(self, words, **popen):
+        """Starts a program that says `ready`; it is ended with the test."""
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, **popen)
+        self.addCleanup(self.end, process)
+        self.assertEqual(process.stdout.readline(), b'ready\n')
+        return process
+
+    def end(self, process):
+        process.kill()
+        process.wait()
+        process.stdout.close()
 
     def compile(self, name, source, *flags):
         """Builds a C file in the folder; skips the test where the machine cannot."""

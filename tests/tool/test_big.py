@@ -2,7 +2,6 @@
 """Large snapshots: time and memory of `show`, and its progress on a terminal."""
 import os
 import pickle
-import pty
 import re
 import resource
 import subprocess
@@ -10,7 +9,7 @@ import sys
 import unittest
 
 from big_snapshot import make
-from support import QUIET, TOOL, FolderTest, clean_environment, crowding
+from support import QUIET, TOOL, FolderTest, clean_environment, crowding, on_terminal
 
 EVENTS = 1000000 if os.environ.get('CCA_TEST_LEVEL') == 'full' else 150000
 # For a million events: seconds of a processor, twice as many on a machine that has other work
@@ -51,21 +50,8 @@ class Big(FolderTest):
 
     def test_progress_on_a_terminal(self):
         path = self.write('big.pickle', self.data)
-        main, side = pty.openpty()
-        process = subprocess.Popen([sys.executable, TOOL, 'show', path], stderr=side,
-                                   stdout=subprocess.DEVNULL, env=clean_environment(TERM='xterm'))
-        os.close(side)
-        said = b''
-        while True:
-            try:
-                part = os.read(main, 4096)
-            except OSError:
-                break
-            if not part:
-                break
-            said += part
-        os.close(main)
-        self.assertEqual(process.wait(), 0)
+        status, said = on_terminal('stderr', ['show', path], env=clean_environment(TERM='xterm'))
+        self.assertEqual(status, 0)
         # Work of less than a second says nothing.
         if resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime > 2:
             self.assertTrue(re.search(rb'reading .*big\.pickle|adding up', said), said)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """cca trim and cca reset-peak, against a program that tells which order reached it."""
 import json
-import subprocess
 import unittest
 
 from support import FolderTest, call_tool, clean_environment
@@ -40,15 +39,7 @@ class Control(FolderTest):
     def start(self, number=61, library='libcca_preload.so', **extra):
         program = self.compile('stand_in', SOURCE)
         words = [program, self.write(library, 'x' * 4096)] + ([str(number)] if number else [])
-        process = subprocess.Popen(words, stdout=subprocess.PIPE, env=clean_environment(**extra))
-        self.addCleanup(self.end, process)
-        self.assertEqual(process.stdout.readline(), b'ready\n')
-        return process
-
-    def end(self, process):
-        process.kill()
-        process.wait()
-        process.stdout.close()
+        return self.start_ready(words, env=clean_environment(**extra))
 
     def test_orders_reach_the_program(self):
         for verb, order in (('trim', b'order 1\n'), ('reset-peak', b'order 2\n')):

@@ -5,7 +5,7 @@ import os
 import random
 import unittest
 
-from support import FolderTest, call_tool, golden_data
+from support import FolderTest, call_tool, golden_data, put
 
 ODD = ('gone', None, 'text', [1], {'a': 1}, -1.5, -7, 2 ** 70, True, [[]], [None])
 ROUNDS = 1500 if os.environ.get('CCA_TEST_LEVEL') == 'full' else 150
@@ -38,13 +38,7 @@ class Damage(FolderTest):
             for _ in range(ROUNDS // 4):
                 data = json.loads(text)
                 place, odd = rng.choice(found), rng.choice(ODD)
-                inner = data
-                for part in place[:-1]:
-                    inner = inner[part]
-                if odd == 'gone':
-                    del inner[place[-1]]
-                else:
-                    inner[place[-1]] = odd
+                put(data, place, odd)
                 path = self.write('odd.json', json.dumps(data))
                 for words in VERBS:
                     with self.subTest(name=name, place=place, odd=odd, verb=words):

@@ -22,19 +22,11 @@ class Pattern(unittest.TestCase):
 class Dump(FolderTest):
     def start(self, mode='write', number=10, library='libcca_preload.so', cwd=None, **extra):
         path = self.write(library, 'x' * 4096)
-        process = subprocess.Popen(
+        return self.start_ready(
             [sys.executable, os.path.join(HERE, 'fake_process.py'), path, str(number), mode,
              os.path.join(GOLDEN, 'normal.json')],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=cwd or self.folder,
+            stderr=subprocess.DEVNULL, cwd=cwd or self.folder,
             env=clean_environment(CCA_DUMP_FORMAT='json', **extra))
-        self.addCleanup(self.end, process)
-        self.assertEqual(process.stdout.readline(), b'ready\n')
-        return process
-
-    def end(self, process):
-        process.kill()
-        process.wait()
-        process.stdout.close()
 
     def dump(self, process, *words):
         return run_tool('dump', *words, str(process.pid))

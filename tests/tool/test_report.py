@@ -310,6 +310,20 @@ class Page(FolderTest):
         page.move(self.x_of(last), y + 15)
         self.assertIn('out of memory: 64.0 MiB wanted', self.tip())
 
+    def test_snapshots_and_annotations_have_marks(self):
+        data = golden_data('keeping')
+        trace = data['device_traces'][0]
+        trace.append(dict(trace[-1], action='snapshot', addr=0, size=0, user_metadata='epoch 2'))
+        trace.append(dict(trace[-1], action='annotate', addr=1, user_metadata='the weights'))
+        trace[-1]['time_us'] += 100000
+        page = self.open(data)
+        x, y, width, height = page.place('#timeline-canvas')
+        last = page.value('ccaReport.state.device.count - 1')
+        page.move(self.x_of(last), y + 15)
+        self.assertIn('annotation: the weights', self.tip())
+        page.move(self.x_of(last - 1), y + 15)
+        self.assertIn('snapshot: epoch 2', self.tip())
+
     def test_annotations_are_spans(self):
         data = golden_data('keeping')
         times = [entry['time_us'] for entry in data['device_traces'][0]]

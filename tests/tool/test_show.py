@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: MIT
 import json
 import os
-import pty
 import subprocess
 import sys
 import unittest
 
 from support import (GOLDEN, TOOL, FolderTest, clean_environment, golden_data, golden_names,
-                     golden_pickle, run_tool)
+                     golden_pickle, on_terminal, put, run_tool)
 
 
 class Show(FolderTest):
@@ -63,13 +62,7 @@ class Show(FolderTest):
         for place in list(paths(golden_data('normal'))):
             for odd in ('gone', None, 'text', [1], -1.5):
                 data = golden_data('normal')
-                inner = data
-                for part in place[:-1]:
-                    inner = inner[part]
-                if odd == 'gone':
-                    del inner[place[-1]]
-                else:
-                    inner[place[-1]] = odd
+                put(data, place, odd)
                 with self.subTest(place=place, odd=odd):
                     try:
                         shot = snapshot.from_data('x', data)
@@ -172,22 +165,9 @@ class Show(FolderTest):
         self.assertEqual(done.stderr, b'')
 
     def on_terminal(self, **extra):
-        main, side = pty.openpty()
-        environment = clean_environment(TERM='xterm', **extra)
-        process = subprocess.Popen([sys.executable, TOOL, 'show', 'normal.json'], cwd=GOLDEN,
-                                   stdout=side, env=environment)
-        os.close(side)
-        text = b''
-        while True:
-            try:
-                part = os.read(main, 65536)
-            except OSError:
-                break
-            if not part:
-                break
-            text += part
-        os.close(main)
-        self.assertEqual(process.wait(), 0)
+        status, text = on_terminal('stdout', ['show', 'normal.json'], cwd=GOLDEN,
+                                   env=clean_environment(TERM='xterm', **extra))
+        self.assertEqual(status, 0)
         return text
 
     def test_colours_on_a_terminal_only_and_not_with_no_color(self):
