@@ -242,7 +242,7 @@ class Unwinding(Case):
 
     def test_through_python(self):
         code = ("import ctypes, sys; c = ctypes.CDLL(%r)\n"
-                "print(c.throw_often(200), c.end_threads(20)); sys.stdout.flush()" % module("throwing"))
+                "print(c.throw_often(200), c.end_threads(20), flush=True)" % module("throwing"))
         self.check((0, "0 0\n"), sys.executable, "-c", code)
 
 
@@ -261,7 +261,8 @@ class Stopped(Case):
         path = self.wait_for_file(seconds=30)[0]
         snapshot = self.load(path)
         self.assertTrue(snapshot["cca"]["is_partial"])
-        self.assertEqual([device["partial"] for device in snapshot["cca"]["devices"]], [True, False])
+        self.assertEqual([device["partial"] for device in snapshot["cca"]["devices"]],
+                         [True, False])
         self.assertEqual([block["requested_size"] for block in live_blocks(snapshot)], [2000])
         libc.ptrace(PTRACE_DETACH, thread, 0, 0)
         stdout, stderr = process.communicate("go\n", timeout=60)

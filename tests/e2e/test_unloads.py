@@ -106,5 +106,25 @@ class Unloads(Case):
             self.assertEqual((run.status, run.stdout), (0, "places 1\n"), run.stderr)
 
 
+class ViewerProof(Unloads):
+    def test_a_file_that_viewers_open(self):
+        """Many blocks in a segment, one beyond 32 bits, names that are no text, an idle device."""
+        path = os.path.join(self.folder.encode(), b"odd\xff\xfe.so")
+        shutil.copy(harness.program("plugged_alpha.so"), path)
+        path = os.fsdecode(path)
+        snapshot = self.snapshot("many:3000:512", "many:1:%d" % (6 << 30), "load:" + path,
+                                 "remove:" + path, "close", env={"SIMCUDA_DEVICES": "2",
+                                                                           "CCA_SUMMARY": "0"})
+        self.assertEqual(len(snapshot["device_traces"]), 1)  # one list for each device in use
+        self.assertEqual(snapshot["allocator_settings"]["max_split_size"], -1)
+        blocks = live_blocks(snapshot)
+        self.assertEqual(len(blocks), 3002)
+        self.assertIn(6 << 30, [block["size"] for block in blocks])
+        most = max(len(segment["blocks"]) for segment in snapshot["segments"])
+        self.assertGreaterEqual(most, 3000)
+        names = {frame["name"] for block in blocks for frame in block["frames"]}
+        self.assertTrue([name for name in names if name.startswith("odd\ufffd\ufffd.so+0x")], names)
+
+
 if __name__ == "__main__":
     harness.main()

@@ -153,6 +153,24 @@ class RefusesContent(FolderTest):
         del self.data['external_annotations']
         self.refused('external_annotations is no list')
 
+    def test_what_is_of_another_kind(self):
+        for place, key, value, rule in (
+                (self.data, 'allocator_settings', [], 'keys: allocator_settings is no dict'),
+                (self.data, 'cca', [], 'keys: cca is no dict'),
+                (self.data['device_traces'], 0, {}, 'keys: device_traces[0] is no list'),
+                (self.data['segments'], 0, [], 'keys: no dict: segments[0]'),
+                (self.blocks, 0, [], 'keys: no dict: segments[0].blocks[0]'),
+                (self.trace, 0, [], 'keys: no dict: device_traces[0][0]'),
+                (self.blocks[0]['frames'], 0, 'main', 'keys: a frame is no dict'),
+                (self.segment, 'segment_type', 'huge', 'keys: segment_type'),
+                (self.data['cca']['counters'], 0, 5, 'keys: cca.counters holds no dicts')):
+            before, place[key] = place[key], value
+            with self.subTest(rule):
+                self.refused(rule)
+            place[key] = before
+        self.data = [self.data]
+        self.refused('keys: top level is no dict')
+
     def test_missing_segment_key(self):
         del self.segment['stream']
         self.refused('keys: stream is missing')

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A C++ library whose stacks unwind: exceptions, pthread_exit and cancellation pass through frames that
-// hold memory of the device and free it as they go.
+// A C++ library whose stacks unwind: exceptions, pthread_exit and cancellation pass through frames
+// that hold memory of the device and free it as they go.
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 #include <unistd.h>

@@ -5,6 +5,7 @@
  *   hidden      the same by a dlclose that nobody can stand in front of
  *   remove:PATH
  *   again:N:PATH  N times load, allocate, free, close
+ *   many:N:BYTES  N blocks, which are kept
  * Prints where each library lay, by number: 0 for the first place, 1 for the next... */
 #include <dlfcn.h>
 #include <link.h>
@@ -70,6 +71,12 @@ static void obey(const char *step)
         close_hidden();
     } else if (strncmp(step, "remove:", 7) == 0) {
         unlink(step + 7);
+    } else if (strncmp(step, "many:", 5) == 0) {
+        char *bytes = NULL;
+        for (long n = strtol(step + 5, &bytes, 10); n > 0; n--) {
+            void *p = NULL;
+            MUST(cudaMalloc(&p, strtoull(bytes + 1, NULL, 10)));
+        }
     } else if (strncmp(step, "again:", 6) == 0) {
         char *path = NULL;
         for (long n = strtol(step + 6, &path, 10); n > 0; n--) {
