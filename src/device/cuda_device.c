@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 
+#include "base/compiler.h"
 #include "base/defect.h"
 #include "device/cuda_error.h"
 #include "device/cuda_mapping.h"
@@ -22,7 +23,7 @@ static struct cca_status grow(const struct cca_cuda_context *self, enum cca_cuda
         }
         cca_cuda_scope_leave(&scope);
     }
-    return cca_cuda_status((int)result);
+    return cca_cuda_status_in(self, result);
 }
 
 static struct cca_status mem_alloc(void *self, size_t bytes, uint64_t *addr_out)
@@ -44,7 +45,7 @@ static struct cca_status mem_free(void *self_, uint64_t addr)
         result = self->table->mem_free(addr);
         cca_cuda_scope_leave(&scope);
     }
-    return cca_cuda_status((int)result);
+    return cca_cuda_status_in(self, result);
 }
 
 static struct cca_status mem_info(void *self_, size_t *free_bytes_out, size_t *total_bytes_out)
@@ -61,7 +62,7 @@ static struct cca_status mem_info(void *self_, size_t *free_bytes_out, size_t *t
         }
         cca_cuda_scope_leave(&scope);
     }
-    return cca_cuda_status((int)result);
+    return cca_cuda_status_in(self, result);
 }
 
 static struct cca_status event_create(void *self_, cca_device_event *event_out)
@@ -77,7 +78,7 @@ static struct cca_status event_create(void *self_, cca_device_event *event_out)
         }
         cca_cuda_scope_leave(&scope);
     }
-    return cca_cuda_status((int)result);
+    return cca_cuda_status_in(self, result);
 }
 
 static void event_destroy(void *self_, cca_device_event event)
@@ -91,21 +92,66 @@ static void event_destroy(void *self_, cca_device_event event)
     }
 }
 
+typedef CUresult (*event_call)(const struct cca_cuda_context *self, CUevent event);
+
+static CUresult call_on_event(const struct cca_cuda_context *self, event_call call, CUevent event,
+                              enum cca_cuda_need need)
+{
+    struct cca_cuda_scope scope;
+    CUresult result = cca_cuda_scope_enter_context(&scope, self, need, CCA_MODE_RELAXED);
+    if (result == CUDA_SUCCESS) {
+        result = call(self, event);
+        cca_cuda_scope_leave(&scope);
+    }
+    return result;
+}
+
+/* Under any context that is current; one that is lost answers with its own error, whatever was
+ * asked, so then the event's own context is asked. */
+static struct cca_status ask_event(const struct cca_cuda_context *self, event_call call,
+                                   cca_device_event event)
+{
+    CUevent handle = (CUevent)(uintptr_t)event;
+    CUresult result = call_on_event(self, call, handle, CCA_NEED_ANY);
+    if (CCA_UNLIKELY(cca_cuda_status((int)result).kind == CCA_FATAL)) {
+        result = call_on_event(self, call, handle, CCA_NEED_THIS);
+    }
+    return cca_cuda_status_in(self, result);
+}
+
+static CUresult record(const struct cca_cuda_context *self, CUevent event)
+{
+    return CCA_DEFECT(events_cover_the_legacy_stream_alone)
+               ? self->table->event_record(event, CU_STREAM_LEGACY)
+               : self->table->ctx_record_event(self->ctx, event);
+}
+
+static CUresult query(const struct cca_cuda_context *self, CUevent event)
+{
+    return self->table->event_query(event);
+}
+
+static CUresult wait(const struct cca_cuda_context *self, CUevent event)
+{
+    return self->table->event_synchronize(event);
+}
+
 static struct cca_status event_record(void *self_, cca_device_event event)
 {
     const struct cca_cuda_context *self = self_;
-    struct cca_cuda_scope scope;
-    if (!cca_cuda_table_has_context_events(self->table)) {
-        return (struct cca_status){CCA_UNSUPPORTED, CUDA_SUCCESS};
-    }
-    CUresult result = cca_cuda_scope_enter_context(&scope, self, CCA_NEED_ANY, CCA_MODE_RELAXED);
-    if (result == CUDA_SUCCESS) {
-        result = CCA_DEFECT(events_cover_the_legacy_stream_alone)
-                     ? self->table->event_record((CUevent)(uintptr_t)event, CU_STREAM_LEGACY)
-                     : self->table->ctx_record_event(self->ctx, (CUevent)(uintptr_t)event);
-        cca_cuda_scope_leave(&scope);
-    }
-    return cca_cuda_status((int)result);
+    return cca_cuda_table_has_context_events(self->table)
+               ? ask_event(self, record, event)
+               : (struct cca_status){CCA_UNSUPPORTED, CUDA_SUCCESS};
+}
+
+static struct cca_status event_query(void *self, cca_device_event event)
+{
+    return ask_event(self, query, event);
+}
+
+static struct cca_status event_wait(void *self, cca_device_event event)
+{
+    return ask_event(self, wait, event);
 }
 
 static struct cca_status event_record_stream(void *self_, cca_device_event event,
@@ -117,33 +163,10 @@ static struct cca_status event_record_stream(void *self_, cca_device_event event
     CUresult result = cca_cuda_scope_enter_context(&scope, self, CCA_NEED_THIS, CCA_MODE_RELAXED);
     if (result == CUDA_SUCCESS) {
         status = cca_cuda_record_on_stream(self->streams, self->table, event, stream);
+        result = status.kind == CCA_FATAL ? (CUresult)status.raw : CUDA_SUCCESS;
         cca_cuda_scope_leave(&scope);
     }
-    return result == CUDA_SUCCESS ? status : cca_cuda_status((int)result);
-}
-
-static struct cca_status event_query(void *self_, cca_device_event event)
-{
-    const struct cca_cuda_context *self = self_;
-    struct cca_cuda_scope scope;
-    CUresult result = cca_cuda_scope_enter_context(&scope, self, CCA_NEED_ANY, CCA_MODE_RELAXED);
-    if (result == CUDA_SUCCESS) {
-        result = self->table->event_query((CUevent)(uintptr_t)event);
-        cca_cuda_scope_leave(&scope);
-    }
-    return cca_cuda_status((int)result);
-}
-
-static struct cca_status event_wait(void *self_, cca_device_event event)
-{
-    const struct cca_cuda_context *self = self_;
-    struct cca_cuda_scope scope;
-    CUresult result = cca_cuda_scope_enter_context(&scope, self, CCA_NEED_ANY, CCA_MODE_RELAXED);
-    if (result == CUDA_SUCCESS) {
-        result = self->table->event_synchronize((CUevent)(uintptr_t)event);
-        cca_cuda_scope_leave(&scope);
-    }
-    return cca_cuda_status((int)result);
+    return result == CUDA_SUCCESS ? status : cca_cuda_status_in(self, result);
 }
 
 static struct cca_status synchronize(void *self_)
@@ -155,7 +178,7 @@ static struct cca_status synchronize(void *self_)
         result = self->table->ctx_synchronize();
         cca_cuda_scope_leave(&scope);
     }
-    return cca_cuda_status((int)result);
+    return cca_cuda_status_in(self, result);
 }
 
 static void stream_ends(void *self_, cca_stream_id stream)

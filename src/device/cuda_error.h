@@ -19,7 +19,8 @@ enum cca_cuda_result {
  *   CCA_OK           success
  *   CCA_NO_MEMORY    out of memory
  *   CCA_NOT_READY    an event's work is not over
- *   CCA_FATAL        sticky, or the context is gone: nothing more may be asked
+ *   CCA_FATAL        sticky, or the context is gone: nothing more may be asked (cca_cuda_status_in
+ *                    makes sure of it)
  *   CCA_UNSUPPORTED  this call failed (missing function, bad argument or handle, forbidden while a
  *                    stream captures); the context is as good as before */
 struct cca_status cca_cuda_status(int raw);

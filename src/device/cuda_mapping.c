@@ -60,7 +60,7 @@ struct cca_status cca_cuda_address_reserve(void *self_, size_t bytes, uint64_t *
         }
         cca_cuda_scope_leave(&scope);
     }
-    return cca_cuda_status((int)result);
+    return cca_cuda_status_in(self, result);
 }
 
 struct cca_status cca_cuda_address_free(void *self_, uint64_t addr, size_t bytes)
@@ -72,7 +72,7 @@ struct cca_status cca_cuda_address_free(void *self_, uint64_t addr, size_t bytes
         result = self->table->address_free(addr, bytes);
         cca_cuda_scope_leave(&scope);
     }
-    return cca_cuda_status((int)result);
+    return cca_cuda_status_in(self, result);
 }
 
 /* The mapping alone keeps the memory, so no handle is kept. */
@@ -145,7 +145,7 @@ struct cca_status cca_cuda_map(void *self_, uint64_t addr, size_t page_bytes, si
         result = map_pages(self, addr, page_bytes, pages, peers);
         cca_cuda_scope_leave(&scope);
     }
-    return cca_cuda_status((int)result);
+    return cca_cuda_status_in(self, result);
 }
 
 struct cca_status cca_cuda_unmap(void *self_, uint64_t addr, size_t page_bytes, size_t pages)
@@ -157,7 +157,7 @@ struct cca_status cca_cuda_unmap(void *self_, uint64_t addr, size_t page_bytes, 
         result = unmap_pages(self->table, addr, page_bytes, pages);
         cca_cuda_scope_leave(&scope);
     }
-    return cca_cuda_status((int)result);
+    return cca_cuda_status_in(self, result);
 }
 
 struct cca_status cca_cuda_allow_access(void *self_, uint64_t addr, size_t page_bytes, size_t pages,
@@ -176,5 +176,5 @@ struct cca_status cca_cuda_allow_access(void *self_, uint64_t addr, size_t page_
         }
         cca_cuda_scope_leave(&scope);
     }
-    return cca_cuda_status((int)result);
+    return cca_cuda_status_in(self, result);
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/cuda_scope.h"
 
+#include "base/compiler.h"
+#include "device/cuda_error.h"
+
 static CUresult push_where_needed(struct cca_cuda_scope *scope, CUcontext ctx,
                                   enum cca_cuda_need need)
 {
@@ -49,4 +52,26 @@ CUresult cca_cuda_scope_enter_context(struct cca_cuda_scope *scope,
                                       enum cca_cuda_capture_mode mode)
 {
     return cca_cuda_scope_enter(scope, self->table, self->ctx, need, mode);
+}
+
+/* A question that changes nothing, is allowed during captures and waits for no work. */
+static bool is_lost(const struct cca_cuda_context *self)
+{
+    struct cca_cuda_scope scope;
+    CUresult result = cca_cuda_scope_enter_context(&scope, self, CCA_NEED_THIS, CCA_MODE_RELAXED);
+    if (result == CUDA_SUCCESS) {
+        size_t free_bytes, total_bytes;
+        result = self->table->mem_get_info(&free_bytes, &total_bytes);
+        cca_cuda_scope_leave(&scope);
+    }
+    return cca_cuda_status((int)result).kind == CCA_FATAL;
+}
+
+struct cca_status cca_cuda_status_in(const struct cca_cuda_context *self, CUresult result)
+{
+    struct cca_status status = cca_cuda_status((int)result);
+    if (CCA_UNLIKELY(status.kind == CCA_FATAL) && !is_lost(self)) {
+        status.kind = CCA_UNSUPPORTED;
+    }
+    return status;
 }

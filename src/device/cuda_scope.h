@@ -33,4 +33,9 @@ CUresult cca_cuda_scope_enter_context(struct cca_cuda_scope *scope,
                                       enum cca_cuda_capture_mode mode);
 void cca_cuda_scope_leave(struct cca_cuda_scope *scope);
 
+/* What a call for this context means. A code that says that a context is lost may be another
+ * context's that was current, or of that one call: CCA_FATAL only when the context's own next call
+ * fails so, too. */
+struct cca_status cca_cuda_status_in(const struct cca_cuda_context *self, CUresult result);
+
 #endif

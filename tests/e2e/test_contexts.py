@@ -78,5 +78,38 @@ class Contexts(Case):
         self.assertEqual(len(snapshot["device_traces"]), 1)
 
 
+class Faults(Case):
+    """An error that looks fatal is not always this context's, or fatal."""
+
+    MODES = {mode: harness.MODES[mode] for mode in ("strict", "fence")}
+
+    def test_one_allocation_that_fails_as_if_all_were_over(self):
+        for code in (46, 101, 999):
+            bare = self.run_program("onefault", "once", preload=False,
+                                    env={"SIMCUDA_FAIL": "cuMemAlloc_v2:n=3:code=%d" % code})
+            self.assertIn("what was kept is right", bare.stdout)
+            for mode, settings in self.MODES.items():
+                with self.subTest(code=code, mode=mode):
+                    run = self.run_program("onefault", "once", env={
+                        **settings, "SIMCUDA_FAIL": "cuMemAlloc_v2:n=2:code=%d" % code})
+                    self.assertEqual((run.status, run.stdout), (bare.status, bare.stdout),
+                                     run.stderr)
+
+    def test_another_context_is_lost_and_current(self):
+        self.compare("onefault", "other", modes=self.MODES, env={
+            "SIMCUDA_DEVICES": "2", "SIMCUDA_FAIL": "cuMemsetD8_v2:n=2:code=700:sticky=1"})
+
+    def test_calls_that_only_the_library_makes_may_fail_now_and_then(self):
+        for fault in ("cuCtxRecordEvent", "cuEventQuery", "cuEventSynchronize"):
+            for name in ("basic", "async"):
+                bare = self.run_program(name, preload=False)
+                for mode, settings in self.MODES.items():
+                    with self.subTest(fault=fault, name=name, mode=mode):
+                        run = self.run_program(name, env={
+                            **settings, "SIMCUDA_FAIL": fault + ":every=3:code=999"})
+                        self.assertEqual((run.status, run.stdout), (bare.status, bare.stdout),
+                                         run.stderr)
+
+
 if __name__ == "__main__":
     harness.main()

@@ -34,7 +34,8 @@ static CUresult note(const char *name)
     strncpy(fake.called, name, FAKE_NAME_MAX - 1);
     fake.current_then = current();
     fake.mode_then = fake.mode;
-    return fails() ? fake.error : CUDA_SUCCESS;
+    bool is_lost = fake.lost != NULL && fake.lost == current();
+    return fails() || is_lost ? fake.error : CUDA_SUCCESS;
 }
 
 static CUresult fake_driver_get_version(int *version)

@@ -20,6 +20,7 @@ struct fake_driver {
     CUstreamCaptureMode mode;
     int calls;      /* of any function */
     int fail_at;    /* the call of this number fails; 0 = none */
+    CUcontext lost; /* calls that act under this context fail */
     CUresult error; /* with this */
     int integrated_device;
     const char *lacks;  /* exported name that look-ups do not find */

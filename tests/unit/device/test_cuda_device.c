@@ -182,14 +182,35 @@ static void each_failing_call_puts_everything_back(void **state)
                 fake.calls = 0;
                 fake.fail_at = n;
                 fake.error = CUDA_ERROR_LAUNCH_FAILED;
-                struct cca_status status = operations[i].run();
-                if (operations[i].run != do_destroy) {
-                    assert_int_equal(status.kind, CCA_FATAL);
-                    assert_int_equal(status.raw, CUDA_ERROR_LAUNCH_FAILED);
-                }
+                enum cca_status_kind kind = operations[i].run().kind;
+                /* The context answers well after it: it is not lost. (An identity is asked for
+                 * before anybody serves the context.) */
+                assert_true(kind != CCA_FATAL || operations[i].run == do_identify);
                 assert_thread_is_as_before(before[k]);
             }
         }
+    }
+}
+
+static void a_lost_context_is_told_from_a_call_that_failed(void **state)
+{
+    (void)state;
+    fake.error = CUDA_ERROR_UNKNOWN;
+    for (size_t i = 0; i < operation_count; i++) {
+        if (operations[i].run == do_destroy) {
+            continue;
+        }
+        make_current(FAKE_CTX(1));
+        fake.lost = FAKE_CTX(1);
+        struct cca_status status = operations[i].run();
+        assert_int_equal(status.kind, CCA_FATAL);
+        assert_int_equal(status.raw, CUDA_ERROR_UNKNOWN);
+        assert_thread_is_as_before(FAKE_CTX(1));
+        /* Another one that is lost is current. */
+        make_current(FAKE_CTX(2));
+        fake.lost = FAKE_CTX(2);
+        assert_int_equal(operations[i].run().kind, CCA_OK);
+        assert_thread_is_as_before(FAKE_CTX(2));
     }
 }
 
@@ -375,6 +396,7 @@ static void without_support_memory_cannot_be_mapped(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(each_call_meets_the_right_context_and_mode, setup),
     cmocka_unit_test_setup(each_failing_call_puts_everything_back, setup),
+    cmocka_unit_test_setup(a_lost_context_is_told_from_a_call_that_failed, setup),
     cmocka_unit_test_setup(outputs_are_written_on_success_only, setup),
     cmocka_unit_test_setup(an_event_is_recorded_on_its_own_context, setup),
     cmocka_unit_test_setup(an_unfinished_event_is_not_ready, setup),
