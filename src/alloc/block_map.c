@@ -22,7 +22,7 @@ bool cca_block_map_grow(struct cca_block_map *map)
             cca_block_map_place(&bigger, block, at, distance);
         }
     }
-    bigger.limit = bigger.capacity / 8 * 5;
+    bigger.limit = bigger.capacity / 4 * 3;
     cca_block_map_fini(map);
     *map = bigger;
     return true;

@@ -70,7 +70,7 @@ static inline void cca_block_map_place(struct cca_block_map *map, struct cca_blo
         uint64_t slot = map->slots[i];
         map->slots[i] = moved;
         moved = slot + CCA_BLOCK_MAP_STEP;
-        /* In a table that is five eighths full distances stay far below a hundred. */
+        /* In a table that is three quarters full distances stay far below a hundred. */
         CCA_ASSERT(moved > slot);
     }
     map->slots[i] = moved;

@@ -14,17 +14,6 @@ const char *cca_event_kind_name(enum cca_event_kind kind)
     return (unsigned)kind < CCA_ARRAY_LEN(names) ? names[kind] : "unknown";
 }
 
-bool cca_event_takes_slot(enum cca_event_kind kind)
-{
-    static const bool in_rings[] = {
-#define X(id, name, in_ring) [id] = in_ring,
-        CCA_EVENT_KINDS(X)
-#undef X
-    };
-
-    return (unsigned)kind < CCA_ARRAY_LEN(in_rings) && in_rings[kind];
-}
-
 const char *cca_api_name(enum cca_api api)
 {
     static const char *const names[] = {

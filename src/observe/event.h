@@ -93,7 +93,17 @@ static inline bool cca_event_is_of_segment(enum cca_event_kind kind)
 }
 
 const char *cca_event_kind_name(enum cca_event_kind kind);
-bool cca_event_takes_slot(enum cca_event_kind kind);
+
+static inline bool cca_event_takes_slot(enum cca_event_kind kind)
+{
+    const unsigned kinds = 0
+#define X(id, name, in_ring) | (unsigned)(in_ring) << id
+        CCA_EVENT_KINDS(X)
+#undef X
+        ;
+    return (kinds >> kind & 1) != 0;
+}
+
 const char *cca_api_name(enum cca_api api);
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/compiler.h"
 #include "base/sysmem.h"
 
+_Static_assert(CCA_EVENT_KIND_COUNT <= 32, "kinds are bits of a mask");
 _Static_assert(CCA_API_COUNT <= 16, "an entry keeps the API in 4 bits");
 _Static_assert(CCA_EVENT_KIND_COUNT <= 256, "an entry keeps the kind in 8 bits");
 

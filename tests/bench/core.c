@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/sysmem.h"
 #include "measure.h"
 #include "observe/stack_table.h"
 #include "support/heap_fixture.h"
@@ -279,19 +280,28 @@ static void bench_live(long count, long frees_half)
     free(addrs);
 }
 
-/* Host memory that ten million operations leave behind. */
+/* Host memory that ten million operations leave behind: none, in steady state. What the process has
+ * resident may move a little by itself. */
 static void bench_growth(long pairs, long unused)
 {
+    enum { RESIDENT_NOISE = 1 << 20 }; /* the kernel counts in batches */
     (void)unused;
     open_core(true);
     fill_ring();
     struct pair pair = {fix.heaps[0], 1024, STREAM};
     hot_pairs(&pair, 1000);
+    size_t mapped = cca_sysmem_mapped_bytes();
     double before = resident_bytes();
     hot_pairs(&pair, pairs);
+    double grown = resident_bytes() - before;
     char what[64];
     snprintf(what, sizeof(what), "growth over %ld operations", 2 * pairs);
-    measure_print_value("memory", what, "bytes", resident_bytes() - before);
+    measure_print_value("memory", what, "bytes", grown);
+    if (cca_sysmem_mapped_bytes() != mapped || grown > RESIDENT_NOISE) {
+        fprintf(stderr, "bench_core: memory has grown, mapped from %zu to %zu bytes\n", mapped,
+                cca_sysmem_mapped_bytes());
+        exit(1);
+    }
 }
 
 struct worker {
