@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "preload/context.h"
+#include "preload/devices.h"
 #include "preload/hook.h"
 #include "preload/passage.h"
 #include "preload/serve.h"
@@ -46,6 +47,22 @@ static bool is_plain_alloc(const struct call *call, const uint64_t *addr)
     return addr != NULL && call->request.bytes != 0 && call->verdict != CCA_VERDICT_PASS;
 }
 
+/* Inside enter: whether idle memory went back to the driver that is out of it. `heap` may be NULL,
+ * then that of the stream or else of the current device is meant. */
+static CCA_COLD bool has_made_room(struct cca_heap *heap, void *stream, bool is_per_thread)
+{
+    if (heap == NULL && stream != NULL) {
+        heap = cca_context_of_known_stream(stream, is_per_thread).heap;
+    }
+    if (heap == NULL) {
+        heap = cca_context_known_heap(NULL);
+    }
+    if (heap == NULL) {
+        heap = cca_device_heap(cca_context_driver_device());
+    }
+    return heap != NULL && cca_allocator_release_idle(cca_process_allocator(), heap) > 0;
+}
+
 int cuMemAlloc_v2(uint64_t *addr, size_t bytes)
 {
     struct call call = begin_call(CCA_ROW_cuMemAlloc_v2, CCA_API_DRIVER_ALLOC, false, bytes);
@@ -70,6 +87,9 @@ int cuMemAlloc_v2(uint64_t *addr, size_t bytes)
         cca_serve_make_room(heap, &call.request);
         uint64_t began_ns = cca_clock_ns();
         result = CCA_OUTSIDE_DRIVER(cuMemAlloc_v2, addr, bytes);
+        if (CCA_UNLIKELY(result == CCA_CUDA_OUT_OF_MEMORY) && has_made_room(heap, NULL, false)) {
+            result = CCA_OUTSIDE_DRIVER(cuMemAlloc_v2, addr, bytes);
+        }
         cca_serve_note_passed(heap, &call.request, result == CCA_CUDA_SUCCESS ? *addr : 0,
                               began_ns);
     }
@@ -125,6 +145,19 @@ static int real_free_async(enum cca_row row, uint64_t addr, void *stream)
     return result;
 }
 
+/* Not served, without enter: the program must not be refused what lies idle here. */
+static int forward_alloc_async(enum cca_row row, uint64_t *addr, size_t bytes, void *stream)
+{
+    int result = real_alloc_async(row, addr, bytes, stream);
+    if (CCA_UNLIKELY(result == CCA_CUDA_OUT_OF_MEMORY) && cca_hook_enter_again()) {
+        if (has_made_room(NULL, stream, cca_rows[row].is_per_thread)) {
+            result = real_alloc_async(row, addr, bytes, stream);
+        }
+        cca_hook_leave();
+    }
+    return result;
+}
+
 /* After enter: `place` and the description are there. */
 static int finish_alloc_async(enum cca_row row, struct call *call,
                               const struct cca_stream_place *place, uint64_t *addr, void *stream)
@@ -141,6 +174,10 @@ static int finish_alloc_async(enum cca_row row, struct call *call,
     cca_serve_make_room(heap, &call->request);
     uint64_t began_ns = cca_clock_ns();
     int result = real_alloc_async(row, addr, call->request.bytes, stream);
+    if (CCA_UNLIKELY(result == CCA_CUDA_OUT_OF_MEMORY) && place->kind != CCA_STREAM_CAPTURING &&
+        has_made_room(heap, stream, cca_rows[row].is_per_thread)) {
+        result = real_alloc_async(row, addr, call->request.bytes, stream);
+    }
     cca_serve_note_passed(heap, &call->request, result == CCA_CUDA_SUCCESS ? *addr : 0, began_ns);
     return result;
 }
@@ -155,7 +192,7 @@ int cuMemAllocAsync(uint64_t *addr, size_t bytes, void *stream)
         return CCA_CUDA_OUT_OF_MEMORY;
     }
     if (!is_plain_alloc(&call, addr) || !enter(&call)) {
-        return real_alloc_async(row, addr, bytes, stream);
+        return forward_alloc_async(row, addr, bytes, stream);
     }
     struct cca_stream_place place = cca_context_for_stream(NULL, stream, false);
     call.request.key = place.key;
@@ -175,7 +212,7 @@ int cuMemAllocAsync_ptsz(uint64_t *addr, size_t bytes, void *stream)
         return CCA_CUDA_OUT_OF_MEMORY;
     }
     if (!is_plain_alloc(&call, addr) || !enter(&call)) {
-        return real_alloc_async(row, addr, bytes, stream);
+        return forward_alloc_async(row, addr, bytes, stream);
     }
     struct cca_stream_place place = cca_context_for_stream(NULL, stream, true);
     call.request.key = place.key;

@@ -122,9 +122,43 @@ static CCA_COLD void note_missed(int row, const char *asked)
             cca_rows[row].name);
 }
 
+/* The wrapper in place of the genuine function, to which its calls go on from now on: another
+ * interposer behind this library would not have been met by a look-up from the driver itself. What
+ * our own calls need of the driver is looked up now, while the loader is the program's to wait for:
+ * later calls must not wait for it. */
+static void hand_out(int row, void **found)
+{
+    cca_original_is_at((enum cca_row)row, *found);
+    cca_original_prepare();
+    *found = cca_rows[row].wrapper;
+}
+
+/* Another way to begin a capture, which came after this library: it could not be followed. */
+static bool begins_unknown_capture(const char *name)
+{
+    return strncmp(name, "cuStreamBegin", 13) == 0 && strstr(name, "apture") != NULL &&
+           cca_index_of_base(name) < 0;
+}
+
+static CCA_COLD void note_unknown_capture(const char *name)
+{
+    static atomic_bool is_told;
+    if (cca_process_is_active() && !atomic_exchange(&is_told, true)) {
+        cca_valve_stop_because("a driver function was looked up that begins captures and is not "
+                               "known here");
+        cca_log(CCA_LOG_WARN, "%s is not known here, but begins captures: nothing is cached", name);
+    }
+}
+
 void cca_lookup_resolved(const char *base, int version, void **found, const void *caller)
 {
-    if (atomic_load_explicit(&is_off, memory_order_relaxed) || cca_index_of_base(base) < 0) {
+    if (atomic_load_explicit(&is_off, memory_order_relaxed)) {
+        return;
+    }
+    if (cca_index_of_base(base) < 0) {
+        if (CCA_UNLIKELY(begins_unknown_capture(base))) {
+            note_unknown_capture(base);
+        }
         return;
     }
     int row = cca_index_of_function(base, *found);
@@ -134,7 +168,7 @@ void cca_lookup_resolved(const char *base, int version, void **found, const void
             note_missed(newest, base);
         }
     } else if (!is_excluded(caller, row)) {
-        *found = cca_rows[row].wrapper;
+        hand_out(row, found);
     }
 }
 
@@ -185,7 +219,7 @@ static struct cca_picked pick_from_handle(void *handle, const char *name, int ro
                !atomic_load_explicit(&is_off, memory_order_relaxed)) {
         int known = cca_index_of_function(name, picked.found);
         if (known >= 0 && !is_excluded(caller, known)) {
-            picked.found = cca_rows[known].wrapper;
+            hand_out(known, &picked.found);
         }
     }
     return picked;
@@ -195,6 +229,10 @@ static struct cca_picked pick_from_handle(void *handle, const char *name, int ro
 static void watch_for_missed(void *handle, const char *name, const void *caller)
 {
     int newest = cca_index_of_base(name);
+    if (CCA_UNLIKELY(newest < 0 && begins_unknown_capture(name)) &&
+        cca_lookup_real(handle == RTLD_DEFAULT ? RTLD_NEXT : handle, name) != NULL) {
+        note_unknown_capture(name);
+    }
     if (CCA_LIKELY(newest < 0 || cca_index_form(name) <= cca_index_form(cca_rows[newest].name))) {
         return;
     }

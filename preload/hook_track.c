@@ -89,6 +89,8 @@ static inline void put_options_back(struct jit_options options, void *const *kep
 #define JIT_cuModuleLoadDataEx             , ((struct jit_options){values, count})
 #define JIT_cuLibraryLoadData              , ((struct jit_options){jit_values, jit_count})
 #define JIT_cuLibraryLoadFromFile          , ((struct jit_options){jit_values, jit_count})
+#define JIT_cuLinkCreate                   , ((struct jit_options){values, count})
+#define JIT_cuLinkCreate_v2                , ((struct jit_options){values, count})
 #define SECOND_OF(first, second, ...)      second
 #define SECOND(...)                        SECOND_OF(__VA_ARGS__)
 #define PLACE(name)                        SECOND(PLACE_##name, ((struct place){.device = -1}), )

@@ -289,13 +289,21 @@ static CCA_COLD void *resolve_driver(const char *name)
     return found;
 }
 
+static _Atomic(void *) driver_functions[CCA_ROWS];
+
+void cca_original_is_at(enum cca_row row, void *function)
+{
+    if (atomic_load_explicit(&driver_functions[row], memory_order_relaxed) != function) {
+        atomic_store_explicit(&driver_functions[row], function, memory_order_release);
+    }
+}
+
 void *cca_original_driver(enum cca_row row)
 {
-    static _Atomic(void *) functions[CCA_ROWS];
-    void *found = atomic_load_explicit(&functions[row], memory_order_acquire);
+    void *found = atomic_load_explicit(&driver_functions[row], memory_order_acquire);
     if (CCA_UNLIKELY(found == NULL)) {
         found = resolve_driver(cca_row_name(row));
-        atomic_store_explicit(&functions[row], found, memory_order_release);
+        atomic_store_explicit(&driver_functions[row], found, memory_order_release);
     }
     return found;
 }
@@ -310,7 +318,7 @@ enum table_state { TABLE_EMPTY, TABLE_BUSY, TABLE_READY, TABLE_UNUSABLE };
 
 /* Two threads may fill a copy each; one of them publishes. */
 static CCA_COLD const struct cca_cuda_table *fill_table(struct cca_cuda_table *table,
-                                                        _Atomic int *state)
+                                                        _Atomic int *state, bool is_needed)
 {
     void *handle = cca_original_driver_handle(false);
     if (handle == NULL) {
@@ -320,6 +328,9 @@ static CCA_COLD const struct cca_cuda_table *fill_table(struct cca_cuda_table *t
     struct cca_cuda_table mine;
     int rc = cca_cuda_table_fill(&mine, look_up_driver, handle, &missing);
     int expected = TABLE_EMPTY;
+    if (rc != 0 && !is_needed) {
+        return NULL;
+    }
     if (!atomic_compare_exchange_strong(state, &expected, TABLE_BUSY)) {
         return expected == TABLE_READY ? table : NULL;
     }
@@ -333,13 +344,24 @@ static CCA_COLD const struct cca_cuda_table *fill_table(struct cca_cuda_table *t
     return table;
 }
 
+static struct cca_cuda_table the_table;
+static _Atomic int table_state;
+
 const struct cca_cuda_table *cca_original_table(void)
 {
-    static struct cca_cuda_table table;
-    static _Atomic int state;
-    int now = atomic_load_explicit(&state, memory_order_acquire);
+    int now = atomic_load_explicit(&table_state, memory_order_acquire);
     if (CCA_LIKELY(now == TABLE_READY)) {
-        return &table;
+        return &the_table;
     }
-    return now == TABLE_EMPTY ? fill_table(&table, &state) : NULL;
+    return now == TABLE_EMPTY ? fill_table(&the_table, &table_state, true) : NULL;
+}
+
+void cca_original_prepare(void)
+{
+    static atomic_bool is_tried;
+    if (CCA_UNLIKELY(atomic_load_explicit(&table_state, memory_order_relaxed) == TABLE_EMPTY) &&
+        !atomic_exchange(&is_tried, true)) {
+        (void)fill_table(&the_table, &table_state, false);
+        (void)dlerror();
+    }
 }

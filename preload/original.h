@@ -17,6 +17,9 @@ void *cca_original_runtime(enum cca_row row, const void *caller);
 /* The driver function, or NULL. Loads libcuda.so.1 when nobody has. */
 void *cca_original_driver(enum cca_row row);
 
+/* A look-up gave this as the genuine driver function: calls go there from now on. */
+void cca_original_is_at(enum cca_row row, void *function);
+
 /* Whether calls that this caller makes of its runtime are known to come back through the driver
  * door, and the note that they do. The caller must have been bound to a runtime function before. */
 bool cca_original_is_reached(const void *caller);
@@ -30,5 +33,9 @@ void *cca_original_driver_handle(bool may_load);
  * lacks one that we need. Filled once. */
 struct cca_cuda_table;
 const struct cca_cuda_table *cca_original_table(void);
+
+/* Fills it early, if that can be done, from inside a look-up of the program: there the loader is
+ * entered natively, too, and may be waited for. Nothing is said; leaves no error for dlerror. */
+void cca_original_prepare(void);
 
 #endif

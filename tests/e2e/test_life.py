@@ -126,6 +126,18 @@ class Company(Case):
         run = self.run_program("basic", env={**QUIET, "LD_PRELOAD": copy + ":" + harness.PRELOAD})
         self.assertEqual((run.status, run.stdout), (bare.status, bare.stdout), run.stderr)
 
+    def test_another_library_with_names_of_the_driver(self):
+        """What a runtime finds by the driver's handle stays the driver's own, behind us as well."""
+        shim = harness.program("libshim.so")
+        for name in ("async", "basic", "basic_static"):
+            bare = self.run_program(name, preload=False, env={"LD_PRELOAD": shim})
+            for order in ((shim, harness.PRELOAD), (harness.PRELOAD, shim)):
+                for mode, settings in harness.MODES.items():
+                    with self.subTest(program=name, order=order, mode=mode):
+                        run = self.run_program(name, env={**QUIET, **settings,
+                                                          "LD_PRELOAD": ":".join(order)})
+                        self.assertEqual((run.status, run.stdout), (bare.status, bare.stdout))
+
     def test_a_checker_or_debugger_makes_it_only_count(self):
         for name, words in (("libsanitizer-collection.so", "compute-sanitizer"),
                             ("libcudadebugger.so", "debugger")):

@@ -35,6 +35,25 @@ class Hoarding(Case):
                                env={**SETTINGS, "SIMCUDA_DEVICES": "2"})
         self.assertIn("-> 0", bare.stdout)
 
+    def test_asynchronous_allocations_that_are_cudas_own(self):
+        for how, env in (("pool", {}), ("sync", {"CCA_ASYNC": "forward"}),
+                         ("sync", {"SIMCUDA_DRIVER": "11.8", "SIMCUDART_COMPAT": "1"})):
+            bare, _ = self.compare("hoard", "forwarded", how, modes=MODES, timeout=30,
+                                   env={**SETTINGS, **env, "SIMCUDA_MEM": "128M"})
+            self.assertIn("-> 0, last error 0 0", bare.stdout)
+
+    def test_calls_that_take_memory_by_the_way(self):
+        """The driver is out of memory once, and asked again when the idle memory went back."""
+        for how, function, line in (
+                ("limit", "cuCtxSetLimit", "-> 0, last error 0 0"),
+                ("link", "cuLinkCreate_v2", "link -> 0")):
+            env = {**SETTINGS, "SIMCUDA_FAIL": function + ":n=1:code=2"}
+            bare = self.run_program("hoard", "taken", how, preload=False, env=env)
+            self.assertIn("-> 2", bare.stdout)
+            for settings in MODES.values():
+                run = self.run_program("hoard", "taken", how, env={**env, **settings})
+                self.assertIn(line, run.stdout)
+
     def test_a_second_try_finds_the_options_of_the_first(self):
         run = self.run_program("jit", preload=False, timeout=30, env={
             **SETTINGS, "LD_PRELOAD": harness.PRELOAD + ":" + harness.program("libjitfront.so")})

@@ -50,9 +50,10 @@ class Exits(Case):
 
 class PlugIns(Case):
     def test_a_constructor_that_waits_for_an_allocating_thread(self):
-        bare, _ = self.compare("plugin", harness.program("libplug.so"), modes=MODES, timeout=30,
-                               env=SETTINGS)
-        self.assertEqual(bare.stdout, "loaded: yes\nallocated and freed: 0\n")
+        for first in ((), ("first",)):
+            bare, _ = self.compare("plugin", harness.program("libplug.so"), *first, modes=MODES,
+                                   timeout=30, env=SETTINGS)
+            self.assertEqual(bare.stdout, "loaded: yes\nallocated and freed: 0\n")
 
 
 class Resets(Case):

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* With DRIVER: stands for a driver of a release to come, whose newest forms of two functions are
- * not known yet. Without: a program that asks for them by the resolver and by name. */
+/* With DRIVER: stands for a driver of a release to come, whose newest forms of two functions, and
+ * one function, are not known yet. Without: a program that asks for them by the resolver and by
+ * name. */
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,7 +16,13 @@ int cuMemAlloc_v2(uint64_t *addr, size_t bytes);
 int cuMemAlloc_v3(uint64_t *addr, size_t bytes, int more);
 int cuStreamBeginCapture_v2(void *stream, int mode);
 int cuStreamBeginCapture_v3(void *stream, int mode, int more);
+int cuStreamBeginOtherCapture(void *stream, int mode, int more);
 int cuGetProcAddress_v2(const char *name, void **found, int version, uint64_t flags, int *status);
+
+int cuStreamBeginOtherCapture(void *stream, int mode, int more)
+{
+    return stream != NULL ? mode : more;
+}
 
 int cuMemAlloc_v2(uint64_t *addr, size_t bytes)
 {
@@ -48,6 +55,8 @@ int cuGetProcAddress_v2(const char *name, void **found, int version, uint64_t fl
         *found = is_newer ? (void *)cuMemAlloc_v3 : (void *)cuMemAlloc_v2;
     } else if (strcmp(name, "cuStreamBeginCapture") == 0) {
         *found = is_newer ? (void *)cuStreamBeginCapture_v3 : (void *)cuStreamBeginCapture_v2;
+    } else if (strcmp(name, "cuStreamBeginOtherCapture") == 0) {
+        *found = (void *)cuStreamBeginOtherCapture;
     }
     return 0;
 }

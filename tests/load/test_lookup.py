@@ -204,6 +204,11 @@ class Newer(unittest.TestCase):
         self.assertEqual(len(said), 2, said)
         self.assertIn('newer form of cuStreamBeginCapture than cuStreamBeginCapture', said[0])
 
+    def test_another_way_to_begin_a_capture(self):
+        said = self.run_both('cuStreamBeginOtherCapture')
+        self.assertIn('cca: cuStreamBeginOtherCapture is not known here, but begins captures: '
+                      'nothing is cached', said)
+
 
 @unittest.skipUnless(shutil.which('valgrind'), 'no valgrind')
 class Cost(unittest.TestCase):

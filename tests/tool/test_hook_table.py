@@ -46,6 +46,9 @@ class HookTable(FolderTest):
         rows, _ = hook_table.read(ROWS.replace('3.2', '4.0').replace('11.2', '11.3'))
         self.assertEqual([line.split(':')[0] for line in hook_table.unconfirmed(rows, TYPEDEFS)],
                          ['cuMemAlloc_v2', 'cuMemFreeAsync'])
+        # What came after the headers cannot be confirmed by them.
+        self.assertEqual([line.split(':')[0] for line in
+                          hook_table.unconfirmed(rows, TYPEDEFS, 11020)], ['cuMemAlloc_v2'])
 
     def test_a_function_that_nobody_has_judged_is_found(self):
         rows, leaves = hook_table.read(ROWS)

@@ -97,6 +97,35 @@ static void last_bytes(void)
     SHOW(cudaMalloc(&p, 6 << 20));
 }
 
+/* An asynchronous allocation that is CUDA's own, by a pool of the program's own or by the settings;
+ * of 128 MiB, 90 are idle. */
+static void allocate_forwarded(const char *how)
+{
+    void *p = NULL;
+    MUST(cudaMalloc(&p, (size_t)90 << 20));
+    MUST(cudaFree(p));
+    if (strcmp(how, "pool") == 0) {
+        struct cudaMemPoolProps shape = {.allocType = cudaMemAllocationTypePinned,
+                                         .location = {.type = cudaMemLocationTypeDevice}};
+        cudaMemPool_t own;
+        MUST(cudaMemPoolCreate(&own, &shape));
+        MUST(cudaDeviceSetMemPool(0, own));
+    }
+    SHOW(cudaMallocAsync(&p, (size_t)64 << 20, NULL));
+}
+
+/* Calls that take memory for themselves. */
+static void take_by_the_way(const char *how)
+{
+    CUlinkState state;
+    free_large("sync");
+    if (strcmp(how, "limit") == 0) {
+        SHOW(cudaDeviceSetLimit(cudaLimitMallocHeapSize, (size_t)64 << 20));
+    } else {
+        printf("link -> %d\n", (int)cuLinkCreate(0, NULL, NULL, &state));
+    }
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "", *how = argc > 2 ? argv[2] : "sync";
@@ -110,6 +139,14 @@ int main(int argc, char **argv)
     }
     if (strcmp(what, "far") == 0) {
         allocate_on_the_other();
+        return 0;
+    }
+    if (strcmp(what, "forwarded") == 0) {
+        allocate_forwarded(how);
+        return 0;
+    }
+    if (strcmp(what, "taken") == 0) {
+        take_by_the_way(how);
         return 0;
     }
     free_large(how);
