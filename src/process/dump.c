@@ -14,7 +14,9 @@
 #include "observe/unwind.h"
 #include "snapshot/capture.h"
 #include "snapshot/file.h"
+#include "process/progress.h"
 #include "snapshot/model.h"
+#include "snapshot/size.h"
 #include "snapshot/symbolize.h"
 #include "snapshot/write_json.h"
 #include "snapshot/write_pickle.h"
@@ -29,10 +31,11 @@ static const struct {
     unsigned flag;
     const char *suffix;
     cca_dump_write_fn write;
+    uint64_t (*size)(const struct cca_model *model);
 } formats[] = {
-    {CCA_FORMAT_PICKLE, ".pickle", cca_write_pickle},
-    {CCA_FORMAT_JSON, ".json", cca_write_json},
-    {CCA_FORMAT_TEXT, ".txt", cca_write_text},
+    {CCA_FORMAT_PICKLE, ".pickle", cca_write_pickle, cca_size_of_pickle},
+    {CCA_FORMAT_JSON, ".json", cca_write_json, cca_size_of_json},
+    {CCA_FORMAT_TEXT, ".txt", cca_write_text, cca_size_of_text},
 };
 
 bool cca_dump_claim(struct cca_process *process, unsigned wait_ms)
@@ -273,6 +276,7 @@ static void report_file(const struct cca_dump_result *result, int rc)
 int cca_dump_write_files(struct cca_process *process, struct cca_dump_job *job, const char *pattern)
 {
     struct cca_dumps *dumps = &process->dumps;
+    struct cca_progress progress;
     struct cca_dump_request request = {
         .pattern = pattern != NULL ? pattern : process->config.dump_file,
         .directory = process->identity.directory,
@@ -280,6 +284,8 @@ int cca_dump_write_files(struct cca_process *process, struct cca_dump_job *job, 
                              ? process->identity.tmp_directory
                              : NULL,
         .sequence = dumps->sequence++,
+        .tell = cca_progress_tell,
+        .user = &progress,
     };
     int first_error = 0;
 
@@ -291,6 +297,7 @@ int cca_dump_write_files(struct cca_process *process, struct cca_dump_job *job, 
         }
         request.suffix = formats[i].suffix;
         request.write = formats[i].write;
+        cca_progress_begin(&progress, formats[i].size(&job->model));
         rc = cca_dump_file_write(&job->model, &request, &job->result);
         report_file(&job->result, rc);
         if (rc == 0) {

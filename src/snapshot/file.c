@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/format.h"
+#include "base/write.h"
 
 #ifndef RENAME_NOREPLACE
 #define RENAME_NOREPLACE 1
@@ -178,11 +179,32 @@ int cca_dump_file_lift(int fd)
     return lifted;
 }
 
+/* The file under way. */
+struct target {
+    const struct cca_dump_request *request;
+    uint64_t written_bytes;
+    int fd;
+};
+
+static int write_part(void *user, const void *data, size_t len)
+{
+    struct target *target = user;
+    int rc = cca_write_fully(target->fd, data, len);
+
+    target->written_bytes += len;
+    if (rc == 0 && target->request->tell != NULL) {
+        target->request->tell(target->request->user, target->written_bytes);
+    }
+    return rc;
+}
+
 static int write_temporary(const struct dump *dump, int fd)
 {
+    struct target target = {.request = dump->request, .fd = fd};
     int rc;
 
-    cca_sink_init_fd(dump->sink, fd);
+    cca_sink_init_fn(dump->sink, write_part, &target);
+    dump->sink->fd = fd;
     dump->request->write(dump->model, dump->sink);
     rc = cca_sink_finish(dump->sink);
     /* Some file systems report a failed write only here. */

@@ -24,6 +24,9 @@ struct cca_dump_request {
     const char *tmp_directory; /* used when the folder is not writable, before /tmp; or NULL */
     uint64_t sequence;
     cca_dump_write_fn write;
+    /* NULL: nobody wants to know. Told now and then how many bytes have been written. */
+    void (*tell)(void *user, uint64_t written_bytes);
+    void *user;
 };
 
 struct cca_dump_result {

@@ -5,6 +5,7 @@ others own, stacks by every unwinder, and everything at once."""
 import ctypes
 import glob
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -152,6 +153,16 @@ class Failures(Case):
             self.assertEqual(run.status, 4, run.stderr)
             self.assertIn(os.path.join(other, "all.pickle"), run.stderr)
             self.load(os.path.join(other, "all.pickle"))
+
+    def test_the_size_is_told_before(self):
+        run = self.run_program("script", "m:a:1Mi", "loop:5000:1Mi", env={
+            "CCA_LOG_LEVEL": "info", "CCA_DUMP_FORMAT": "pickle,json"})
+        told = re.findall(r"a snapshot of about ([\d.]+) (KiB|MiB) is written", run.stderr)
+        self.assertEqual(len(told), 2, run.stderr)
+        for (number, unit), suffix in zip(told, ("pickle", "json")):
+            size = os.path.getsize(self.files("cca-*." + suffix)[0])
+            about = float(number) * (1 << (10 if unit == "KiB" else 20))
+            self.assertLess(abs(about - size), size / 3, (about, size))
 
     def test_killed_at_any_moment(self):
         for delay in range(12):
