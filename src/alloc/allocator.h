@@ -82,13 +82,17 @@ void cca_allocator_detach(struct cca_allocator *allocator, int ordinal);
  * heap. */
 void cca_allocator_detach_own(struct cca_allocator *allocator, uint64_t context);
 
-/* Serves a request of at least 1 byte.
- *   CCA_OK           memory is at *addr_out
- *   CCA_NO_MEMORY    every step failed; the program's call must fail as out of memory
- *   CCA_UNSUPPORTED  not served: caching is off or has ended; call the real function, and on
- * success cca_allocator_note_passed CCA_FATAL        the context is unusable: let the real function
- * tell the program Waits for the device only when it would otherwise fail, at most CCA_OOM_WAIT_MS.
- */
+/* Serves a request of at least 1 byte. Waits for the device only when it would otherwise fail, at
+ * most CCA_OOM_WAIT_MS.
+ *
+ * CCA_OK: memory is at *addr_out.
+ *
+ * CCA_NO_MEMORY: every step failed; the program's call must fail as out of memory.
+ *
+ * CCA_UNSUPPORTED: not served, since caching is off or has ended, or the driver refused in another
+ * way; call the real function, and on success cca_allocator_note_passed.
+ *
+ * CCA_FATAL: the context is unusable; let the real function tell the program. */
 struct cca_status cca_allocator_alloc(struct cca_allocator *allocator, struct cca_heap *heap,
                                       const struct cca_request *request, uint64_t *addr_out);
 

@@ -19,10 +19,8 @@ enum cca_lock_rank {
     CCA_RANK_DUMP = 20,        /* one snapshot at a time */
     CCA_RANK_ALLOCATOR = 30,   /* the list of heaps, contexts coming up and going down */
     CCA_RANK_HEAP = 100,       /* + device ordinal, up to 63 */
-    CCA_RANK_STREAMS = 170,    /* stream handle table */
     CCA_RANK_SEGMENTS = 180,   /* the address map of segments */
     CCA_RANK_PTRMAP = 200,     /* + shard, up to 63 */
-    CCA_RANK_EVENTS = 300,     /* pool of device events */
     CCA_RANK_MODULES = 310,    /* accounts of memory that is not ours */
     CCA_RANK_MODULE_LOG = 320, /* the modules of call stacks */
     CCA_RANK_LEAF = 400

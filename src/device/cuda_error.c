@@ -17,8 +17,9 @@ enum {
     RAW_MPS_CLIENT_TERMINATED = 810
 };
 
-/* Codes after which cuda.h says that the process must be relaunched, and those which say that the
- * driver, the device or the context does not exist any more. An invalid handle or an invalid
+/* Codes after which cuda.h says that the process must be relaunched, those which say that the
+ * driver, the device or the context does not exist any more, and CUDA_ERROR_UNKNOWN. Some of them
+ * may also be the answer to one call alone: see cca_cuda_status_in. An invalid handle or an invalid
  * current context is a mistake of that one call, perhaps the program's: later calls are not told
  * so. */
 static bool is_fatal(int raw)

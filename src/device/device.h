@@ -19,7 +19,7 @@ enum cca_status_kind {
     CCA_OK,
     CCA_NO_MEMORY,
     CCA_NOT_READY,   /* an event's work is not over */
-    CCA_UNSUPPORTED, /* the driver lacks the function */
+    CCA_UNSUPPORTED, /* this call failed: not available, or refused; the context is well */
     CCA_FATAL        /* the context is unusable; nothing more may be asked of it */
 };
 
