@@ -13,8 +13,11 @@ const palette = {
   pixel(css, alpha) {
     const key = css + ' ' + alpha;
     if (!this.numbers.has(key)) {
-      const dot = this.dot = this.dot || make('canvas', {width: 1, height: 1})
-        .getContext('2d', {willReadFrequently: true});
+      if (!this.dot) {
+        this.dot = make('canvas', {width: 1, height: 1})
+          .getContext('2d', {willReadFrequently: true});
+      }
+      const {dot} = this;
       dot.fillStyle = css;
       dot.fillRect(0, 0, 1, 1);
       const [red, green, blue] = dot.getImageData(0, 0, 1, 1).data;

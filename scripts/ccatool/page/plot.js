@@ -18,11 +18,10 @@ class Plot {
 
   // Starts a drawing: returns the context, in units of the page.
   begin() {
-    const pen = fitted(this.canvas, this.high);
-    this.wide = pen.wide;
-    this.ratio = pen.ratio;
-    this.columns = Math.max(1, Math.round((this.wide - LEFT - RIGHT) * this.ratio));
-    return pen.pen;
+    const {pen, wide, ratio} = fitted(this.canvas, this.high);
+    Object.assign(this, {wide, ratio});
+    this.columns = Math.max(1, Math.round((wide - LEFT - RIGHT) * ratio));
+    return pen;
   }
 
   x(value) {
