@@ -69,8 +69,12 @@ static CCA_COLD struct cca_heap *attach(const struct cca_cuda_table *table, CUco
                                         int ordinal, bool is_own, const void *caller)
 {
     struct cca_device device;
-    if (!cca_aside_allows(cca_cuda_is_integrated(table, ordinal)) ||
-        cca_cuda_device_open(&contexts, table, ctx, ordinal, &device) != 0) {
+    if (!cca_aside_allows(cca_cuda_is_integrated(table, ordinal))) {
+        return NULL;
+    }
+    if (cca_cuda_device_open(&contexts, table, ctx, ordinal, &device) != 0) {
+        /* Fences would not cover its work. */
+        cca_valve_stop_because("more contexts came up than can be followed");
         return NULL;
     }
     device.is_own = is_own;
@@ -100,6 +104,17 @@ static CCA_COLD struct cca_heap *bring_up(const struct cca_cuda_table *table, CU
         return NULL;
     }
     return attach(table, ctx, identity.ordinal, false, caller);
+}
+
+bool cca_context_is_own(const void *context)
+{
+    const struct cca_heap *heap = known_heap((CUcontext)(uintptr_t)context);
+    return heap != NULL && cca_heap_is_own(heap);
+}
+
+void cca_context_gone(const void *context)
+{
+    cca_cuda_device_close(&contexts, (CUcontext)(uintptr_t)context);
 }
 
 bool cca_context_made(const void *context)

@@ -36,6 +36,10 @@ int cca_context_for_free(const void *caller);
  * submitted. False when work of it could not be followed. */
 bool cca_context_made(const void *context);
 
+/* Whether it is such a one, and that it is gone: no thread is inside a call of it any more. */
+bool cca_context_is_own(const void *context);
+void cca_context_gone(const void *context);
+
 enum cca_stream_kind {
     CCA_STREAM_SERVED,    /* heap and key are valid */
     CCA_STREAM_CAPTURING, /* memory of a graph: the driver's */

@@ -96,12 +96,10 @@ struct cca_life cca_ending_life(int device)
     struct cca_allocator *allocator = cca_process_allocator();
     struct cca_heap *heap = allocator != NULL ? cca_allocator_heap_of_device(allocator, device)
                                               : NULL;
-    CUcontext ctx = heap != NULL ? (CUcontext)(uintptr_t)cca_heap_context(heap) : NULL;
-    struct cca_life life = {0};
-    if (ctx != NULL && table != NULL && table->ctx_get_id != NULL &&
-        table->ctx_get_id(ctx, &life.id) == CUDA_SUCCESS) {
-        life.context = ctx;
-    }
+    struct cca_life life = {.context = heap != NULL ? cca_heap_context(heap) : 0};
+    CUcontext ctx = (CUcontext)(uintptr_t)life.context;
+    life.has_id = ctx != NULL && table != NULL && table->ctx_get_id != NULL &&
+                  table->ctx_get_id(ctx, &life.id) == CUDA_SUCCESS;
     return life;
 }
 
@@ -110,7 +108,7 @@ bool cca_ending_has_ended(int device, const struct cca_life *life)
     if (!cca_context_primary_is_up(device)) {
         return true;
     }
-    if (life->context == NULL) {
+    if (!life->has_id) {
         return false;
     }
     unsigned long long id = 0;

@@ -5,6 +5,7 @@
 #define CCA_PRELOAD_ENDING_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "preload/rows.h"
 
@@ -24,7 +25,8 @@ void cca_ending_look_over(void);
 /* The life of a device's primary context that has a heap, read before a release and compared after
  * it; meanwhile the heap is held. */
 struct cca_life {
-    const void *context; /* NULL: no heap, or the driver gives no ids */
+    uint64_t context; /* 0: no heap */
+    bool has_id;      /* the driver gives ids */
     unsigned long long id;
 };
 struct cca_life cca_ending_life(int device);

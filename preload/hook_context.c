@@ -21,71 +21,44 @@ static const void *capturing_context(int device)
     return cca_captures_any() ? cca_context_primary(device) : NULL;
 }
 
-static const void *before_reset(enum cca_row row, int device)
-{
-    const void *context = NULL;
-    if (cca_hook_enter(row)) {
-        context = capturing_context(device);
-        forget_device(device);
-        cca_hook_count(row, CCA_COVERAGE_PASSED);
-        cca_hook_leave();
-    }
-    return context;
-}
-
-static int after_reset(const void *context, int result)
-{
-    if (result == CCA_CUDA_SUCCESS && context != NULL && cca_hook_enter_again()) {
-        cca_captures_context_gone(context);
-        cca_hook_leave();
-    }
-    return result;
-}
-
-int cuDevicePrimaryCtxReset(int device)
-{
-    cca_ending_begins();
-    const void *context = before_reset(CCA_ROW_cuDevicePrimaryCtxReset, device);
-    int result = after_reset(context, CCA_FORWARD_DRIVER(cuDevicePrimaryCtxReset, device));
-    cca_ending_over();
-    return result;
-}
-
-int cuDevicePrimaryCtxReset_v2(int device)
-{
-    cca_ending_begins();
-    const void *context = before_reset(CCA_ROW_cuDevicePrimaryCtxReset_v2, device);
-    int result = after_reset(context, CCA_FORWARD_DRIVER(cuDevicePrimaryCtxReset_v2, device));
-    cca_ending_over();
-    return result;
-}
-
-struct release {
+/* A primary context that may end with the call between before and after. */
+struct ending {
     const void *capturing;
     struct cca_life life;
+    struct cca_heap *heap; /* withdrawn meanwhile, or NULL */
 };
 
-static struct release before_release(enum cca_row row, int device)
+static struct ending before_end(enum cca_row row, int device, bool is_reset)
 {
-    struct release release = {0};
+    struct ending ending = {0};
     cca_ending_begins();
     cca_ending_hold(device);
     if (cca_hook_enter(row)) {
-        release.capturing = capturing_context(device);
-        release.life = cca_ending_life(device);
+        struct cca_allocator *allocator = cca_process_allocator();
+        ending.capturing = capturing_context(device);
+        ending.life = cca_ending_life(device);
+        /* A release is the last one perhaps; a reset takes the context with it for certain. */
+        if (is_reset && allocator != NULL) {
+            ending.heap = cca_allocator_withdraw(allocator, ending.life.context);
+        }
         cca_hook_count(row, CCA_COVERAGE_PASSED);
         cca_hook_leave();
     }
-    return release;
+    return ending;
 }
 
-/* The last reference takes the context with it. */
-static int after_release(int device, struct release release, int result)
+static int after_end(int device, const struct ending *ending, bool is_reset, int result)
 {
-    if (result == CCA_CUDA_SUCCESS && cca_hook_enter_again()) {
-        if (cca_ending_has_ended(device, &release.life)) {
-            forget_device(device);
-            cca_captures_context_gone(release.capturing);
+    bool is_done = result == CCA_CUDA_SUCCESS;
+    if ((is_done || ending->heap != NULL) && cca_hook_enter_again()) {
+        bool is_gone = is_done && (is_reset || cca_ending_has_ended(device, &ending->life));
+        if (ending->heap != NULL) {
+            (void)cca_allocator_withdrawn(cca_process_allocator(), ending->heap,
+                                          ending->life.context, is_gone);
+        }
+        if (is_gone) {
+            forget_device(device); /* also what has come up meanwhile */
+            cca_captures_context_gone(ending->capturing);
         }
         cca_hook_leave();
     }
@@ -94,17 +67,17 @@ static int after_release(int device, struct release release, int result)
     return result;
 }
 
-int cuDevicePrimaryCtxRelease(int device)
-{
-    struct release release = before_release(CCA_ROW_cuDevicePrimaryCtxRelease, device);
-    return after_release(device, release, CCA_FORWARD_DRIVER(cuDevicePrimaryCtxRelease, device));
-}
-
-int cuDevicePrimaryCtxRelease_v2(int device)
-{
-    struct release release = before_release(CCA_ROW_cuDevicePrimaryCtxRelease_v2, device);
-    return after_release(device, release, CCA_FORWARD_DRIVER(cuDevicePrimaryCtxRelease_v2, device));
-}
+#define DEFINE_END(name, is_reset)                                           \
+    int name(int device)                                                     \
+    {                                                                        \
+        struct ending ending = before_end(CCA_ROW_##name, device, is_reset); \
+        int result = CCA_FORWARD_DRIVER(name, device);                       \
+        return after_end(device, &ending, is_reset, result);                 \
+    }
+DEFINE_END(cuDevicePrimaryCtxReset, true)
+DEFINE_END(cuDevicePrimaryCtxReset_v2, true)
+DEFINE_END(cuDevicePrimaryCtxRelease, false)
+DEFINE_END(cuDevicePrimaryCtxRelease_v2, false)
 
 /* Contexts of the program's own. */
 static int after_create(enum cca_row row, void **ctx, int result)
@@ -143,24 +116,31 @@ int cuCtxCreate_v4(void **ctx, void *params, unsigned flags, int device)
                         CCA_FORWARD_DRIVER(cuCtxCreate_v4, ctx, params, flags, device));
 }
 
-/* The addresses may be somebody else's before the real call returns, so they are forgotten first.
- */
-static void before_destroy(enum cca_row row, const void *context)
+static struct cca_heap *before_destroy(enum cca_row row, const void *context)
 {
+    struct cca_heap *heap = NULL;
     if (cca_hook_enter(row)) {
         struct cca_allocator *allocator = cca_process_allocator();
         cca_hook_count(row, CCA_COVERAGE_PASSED);
-        if (allocator != NULL) {
-            cca_allocator_detach_own(allocator, (uint64_t)(uintptr_t)context);
+        if (allocator != NULL && cca_context_is_own(context)) {
+            heap = cca_allocator_withdraw(allocator, (uint64_t)(uintptr_t)context);
         }
         cca_hook_leave();
     }
+    return heap;
 }
 
-static int after_destroy(const void *context, int result)
+static int after_destroy(struct cca_heap *heap, const void *context, int result)
 {
-    if (result == CCA_CUDA_SUCCESS && cca_hook_enter_again()) {
-        cca_captures_context_gone(context);
+    bool is_gone = result == CCA_CUDA_SUCCESS;
+    if ((is_gone || heap != NULL) && cca_hook_enter_again()) {
+        if (heap != NULL && cca_allocator_withdrawn(cca_process_allocator(), heap,
+                                                    (uint64_t)(uintptr_t)context, is_gone)) {
+            cca_context_gone(context);
+        }
+        if (is_gone) {
+            cca_captures_context_gone(context);
+        }
         cca_hook_leave();
     }
     return result;
@@ -168,14 +148,14 @@ static int after_destroy(const void *context, int result)
 
 int cuCtxDestroy(void *ctx)
 {
-    before_destroy(CCA_ROW_cuCtxDestroy, ctx);
-    return after_destroy(ctx, CCA_FORWARD_DRIVER(cuCtxDestroy, ctx));
+    struct cca_heap *heap = before_destroy(CCA_ROW_cuCtxDestroy, ctx);
+    return after_destroy(heap, ctx, CCA_FORWARD_DRIVER(cuCtxDestroy, ctx));
 }
 
 int cuCtxDestroy_v2(void *ctx)
 {
-    before_destroy(CCA_ROW_cuCtxDestroy_v2, ctx);
-    return after_destroy(ctx, CCA_FORWARD_DRIVER(cuCtxDestroy_v2, ctx));
+    struct cca_heap *heap = before_destroy(CCA_ROW_cuCtxDestroy_v2, ctx);
+    return after_destroy(heap, ctx, CCA_FORWARD_DRIVER(cuCtxDestroy_v2, ctx));
 }
 
 /* The last reference, since taking one more with cuCtxAttach ends caching; what is live then stays
@@ -183,12 +163,11 @@ int cuCtxDestroy_v2(void *ctx)
 int cuCtxDetach(void *ctx)
 {
     struct cca_allocator *allocator = cca_process_allocator();
-    bool is_last = allocator != NULL && !cca_allocator_is_stopped(allocator);
-    if (is_last) {
-        before_destroy(CCA_ROW_cuCtxDetach, ctx);
+    if (allocator == NULL || cca_allocator_is_stopped(allocator)) {
+        return CCA_FORWARD_DRIVER(cuCtxDetach, ctx);
     }
-    int result = CCA_FORWARD_DRIVER(cuCtxDetach, ctx);
-    return is_last ? after_destroy(ctx, result) : result;
+    struct cca_heap *heap = before_destroy(CCA_ROW_cuCtxDetach, ctx);
+    return after_destroy(heap, ctx, CCA_FORWARD_DRIVER(cuCtxDetach, ctx));
 }
 
 /* What is kept for the order of a stream becomes everybody's before its handle is used again. The

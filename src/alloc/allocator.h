@@ -78,9 +78,13 @@ struct cca_heap *cca_allocator_heap(struct cca_allocator *allocator, uint64_t co
  * is unmapped when all work is over within 2 s. */
 void cca_allocator_detach(struct cca_allocator *allocator, int ordinal);
 
-/* The same for a context that the program made and is about to destroy; nothing when it has no
- * heap. */
-void cca_allocator_detach_own(struct cca_allocator *allocator, uint64_t context);
+/* Around a call that ends a context, whose addresses may be somebody else's before it returns:
+ * nothing of its heap is known in between, and everything is again where the context lives on
+ * (mapped memory excepted, as above). withdraw: the heap, or NULL when it has none. withdrawn is
+ * for that heap; true when no thread is inside a call of the context any more. */
+struct cca_heap *cca_allocator_withdraw(struct cca_allocator *allocator, uint64_t context);
+bool cca_allocator_withdrawn(struct cca_allocator *allocator, struct cca_heap *heap,
+                             uint64_t context, bool is_gone);
 
 /* Serves a request of at least 1 byte. Waits for the device only when it would otherwise fail, at
  * most CCA_OOM_WAIT_MS.

@@ -5,14 +5,13 @@
 #include <errno.h>
 
 #include "alloc/allocator_internal.h"
+#include "alloc/context_end.h"
 #include "alloc/expandable.h"
 #include "alloc/fence.h"
 #include "base/clock.h"
-#include "base/defect.h"
 #include "base/log.h"
 
 #define PENDING_DEFAULT_MAX ((size_t)1 << 30)
-#define DETACH_WAIT_NS      (2000ull * 1000 * 1000)
 
 /* The heap in a slot, a new one when it is empty; NULL when memory is refused. */
 static struct cca_heap *heap_in_slot(struct cca_allocator *allocator, int slot,
@@ -59,7 +58,8 @@ static struct cca_heap *heap_of_own(struct cca_allocator *allocator, int ordinal
         if (!is_of_device(heap) && atomic_load(&heap->context) == context) {
             return heap;
         }
-        idle = heap != accounts && heap->accounts == accounts && atomic_load(&heap->context) == 0
+        idle = heap != accounts && heap->accounts == accounts && !heap->is_withdrawn &&
+                       atomic_load(&heap->context) == 0
                    ? heap
                    : idle;
     }
@@ -80,23 +80,6 @@ static void note_guest(struct cca_heap *heap)
             accounts->device_bytes = accounts->total_bytes = heap->device_bytes;
         }
         cca_lock_drop(&accounts->lock);
-    }
-}
-
-/* Nothing is served or asked any more; heap lock held. */
-static void close_down(struct cca_allocator *allocator, struct cca_heap *heap)
-{
-    atomic_fetch_and(&allocator->up_mask, ~(1ull << heap->slot));
-    heap->state = CCA_HEAP_DOWN;
-    atomic_store(&heap->context, 0);
-}
-
-/* Forgets the context's memory; heap lock held. */
-static void take_down(struct cca_allocator *allocator, struct cca_heap *heap)
-{
-    close_down(allocator, heap);
-    if (!CCA_DEFECT(memory_outlives_its_context)) {
-        cca_heap_drop(heap, cca_clock_ns());
     }
 }
 
@@ -121,10 +104,12 @@ struct cca_heap *cca_allocator_attach(struct cca_allocator *allocator,
     cca_lock_take(&allocator->lock);
     struct cca_heap *heap = device->is_own ? heap_of_own(allocator, device->ordinal, context)
                                            : heap_of_device(allocator, device->ordinal);
+    bool is_ending = heap != NULL && heap->is_withdrawn;
+    heap = is_ending ? NULL : heap;
     if (heap != NULL) {
         cca_lock_take(&heap->lock);
         if (heap->state != CCA_HEAP_DOWN && atomic_load(&heap->context) != context) {
-            take_down(allocator, heap);
+            cca_context_end_forget(heap);
         }
         if (heap->state == CCA_HEAP_DOWN) {
             heap->device = *device;
@@ -146,7 +131,7 @@ struct cca_heap *cca_allocator_attach(struct cca_allocator *allocator,
     cca_lock_drop(&allocator->lock);
     cca_settings_say_unmappable(wants_mapping, device);
 
-    if (heap == NULL && cca_allocator_stop(allocator)) {
+    if (heap == NULL && !is_ending && cca_allocator_stop(allocator)) {
         cca_log(CCA_LOG_WARN, "caching ends: one more context is in use than can be followed");
     } else if (!device->has_context_events && (up & (up - 1)) != 0 &&
                cca_allocator_stop(allocator)) {
@@ -206,93 +191,6 @@ struct cca_heap *cca_allocator_some_heap_of_device(struct cca_allocator *allocat
 uint64_t cca_heap_context(const struct cca_heap *heap)
 {
     return atomic_load(&heap->context);
-}
-
-/* Calls of other threads that are inside the context's driver functions end before it goes. They
- * are short; one that is not (a free behind endless work) does not hold the program up for ever. */
-static void wait_for_device_calls(struct cca_heap *heap)
-{
-    uint64_t deadline_ns = cca_clock_ns() + DETACH_WAIT_NS;
-    while (atomic_load(&heap->device_calls) != 0 && cca_clock_ns() < deadline_ns) {
-        cca_clock_sleep_us(20);
-    }
-}
-
-/* All work submitted so far is seen to be over, within the time allowed; heap lock held. */
-static bool is_over_soon(struct cca_heap *heap)
-{
-    uint64_t generation = heap->generation, pause_us = 0;
-    uint64_t deadline_ns = cca_clock_ns() + DETACH_WAIT_NS;
-    struct cca_proof proof = cca_fence_prove(heap);
-    while (proof.id != 0 && heap->generation == generation && heap->state == CCA_HEAP_UP) {
-        cca_fence_poll(heap, CCA_FENCE_ALL);
-        if (heap->generation != generation || cca_fence_is_proven(heap, &proof) ||
-            cca_clock_ns() >= deadline_ns) {
-            break;
-        }
-        cca_fence_pause(heap, &pause_us);
-    }
-    return heap->generation == generation && cca_fence_is_proven(heap, &proof);
-}
-
-/* Mapped memory belongs to the process, so a reset of the context alone would not give it back. It
- * goes where that can be done in time; in front of work without end it stays. The allocator's lock
- * is held. */
-static void abandon_mapped(struct cca_allocator *allocator, struct cca_heap *heap)
-{
-    cca_lock_take(&heap->lock);
-    bool is_idle = heap->state == CCA_HEAP_UP && heap->expandables != 0 && is_over_soon(heap);
-    if (is_idle) {
-        close_down(allocator, heap);
-        atomic_fetch_add(&heap->generation, 1);
-    }
-    cca_lock_drop(&heap->lock);
-    if (is_idle) {
-        wait_for_device_calls(heap);
-        cca_expandable_abandon(heap);
-    }
-}
-
-/* The allocator's lock is held. */
-static void forget(struct cca_allocator *allocator, struct cca_heap *heap)
-{
-    abandon_mapped(allocator, heap);
-    cca_lock_take(&heap->lock);
-    if (heap->state != CCA_HEAP_DOWN || heap->expandables != 0) {
-        take_down(allocator, heap);
-    }
-    cca_lock_drop(&heap->lock);
-}
-
-void cca_allocator_detach(struct cca_allocator *allocator, int ordinal)
-{
-    if (ordinal < 0 || ordinal >= CCA_DEVICES_MAX) {
-        return;
-    }
-    cca_lock_take(&allocator->lock);
-    struct cca_heap *heap = atomic_load(&allocator->heaps[ordinal]);
-    heap = heap != NULL && is_of_device(heap) ? heap : NULL;
-    if (heap != NULL) {
-        forget(allocator, heap);
-    }
-    cca_lock_drop(&allocator->lock);
-    if (heap != NULL) {
-        wait_for_device_calls(heap);
-    }
-}
-
-void cca_allocator_detach_own(struct cca_allocator *allocator, uint64_t context)
-{
-    cca_lock_take(&allocator->lock);
-    struct cca_heap *heap = context != 0 ? cca_allocator_heap(allocator, context) : NULL;
-    heap = heap != NULL && !is_of_device(heap) ? heap : NULL;
-    if (heap != NULL) {
-        forget(allocator, heap);
-    }
-    cca_lock_drop(&allocator->lock);
-    if (heap != NULL) {
-        wait_for_device_calls(heap);
-    }
 }
 
 int cca_allocator_with_observer(struct cca_allocator *allocator, int ordinal, cca_observer_fn fn,

@@ -240,7 +240,9 @@ void cca_heap_drop(struct cca_heap *heap, uint64_t now_ns)
             cca_heap_report_segment(heap, CCA_EVENT_SEGMENT_FREE, segment, NULL, 0, now_ns);
         }
         if (!segment->is_passed) {
-            cca_segment_map_remove(&heap->allocator->segments, segment);
+            if (!heap->is_withdrawn) {
+                cca_segment_map_remove(&heap->allocator->segments, segment);
+            }
             heap->reserved_bytes -= cca_segment_held_bytes(segment);
         }
         cca_segment_leave_pool(segment);

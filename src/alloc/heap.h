@@ -53,6 +53,7 @@ struct cca_heap {
     int slot;                  /* in allocator->heaps */
     _Atomic int ordinal;       /* of the device, readable without the lock */
     struct cca_heap *accounts; /* whose observer tells of this heap: itself, or its device's heap */
+    bool is_withdrawn;         /* its context is about to end: its addresses are not known */
     bool has_guests;           /* other heaps report here, too */
     _Atomic uint64_t context;  /* handle of the context served, 0 = none */
     _Atomic uint64_t generation; /* changes whenever all memory is forgotten */

@@ -223,6 +223,38 @@ static const struct cca_device_ops ops = {
     .allow_access = cca_cuda_allow_access,
 };
 
+/* An entry that was closed, which is the caller's then; or NULL. */
+static struct cca_cuda_context *take_closed(struct cca_cuda_contexts *contexts, int count)
+{
+    for (int i = 0; i < count && i < CCA_CUDA_CONTEXTS_MAX; i++) {
+        bool is_closed = true;
+        if (atomic_load(&contexts->items[i].is_closed) &&
+            atomic_compare_exchange_strong(&contexts->items[i].is_closed, &is_closed, false)) {
+            return &contexts->items[i];
+        }
+    }
+    return NULL;
+}
+
+static struct cca_cuda_context *take_new(struct cca_cuda_contexts *contexts, int count)
+{
+    int mine = count < CCA_CUDA_CONTEXTS_MAX ? atomic_fetch_add(&contexts->claimed, 1)
+                                             : CCA_CUDA_CONTEXTS_MAX;
+    return mine < CCA_CUDA_CONTEXTS_MAX ? &contexts->items[mine] : NULL;
+}
+
+void cca_cuda_device_close(struct cca_cuda_contexts *contexts, CUcontext ctx)
+{
+    int count = atomic_load(&contexts->claimed);
+    for (int i = 0; i < count && i < CCA_CUDA_CONTEXTS_MAX; i++) {
+        struct cca_cuda_context *item = &contexts->items[i];
+        CUcontext expected = ctx;
+        if (atomic_compare_exchange_strong(&item->ctx, &expected, NULL)) {
+            atomic_store(&item->is_closed, true);
+        }
+    }
+}
+
 static struct cca_cuda_context *find_or_claim(struct cca_cuda_contexts *contexts,
                                               const struct cca_cuda_table *table, CUcontext ctx,
                                               int ordinal)
@@ -235,14 +267,11 @@ static struct cca_cuda_context *find_or_claim(struct cca_cuda_contexts *contexts
         }
     }
     /* Two threads may both miss and claim an entry for one context: harmless, entries are alike. */
-    if (count >= CCA_CUDA_CONTEXTS_MAX) {
+    struct cca_cuda_context *item = take_closed(contexts, count);
+    item = item != NULL ? item : take_new(contexts, count);
+    if (item == NULL) {
         return NULL;
     }
-    int mine = atomic_fetch_add(&contexts->claimed, 1);
-    if (mine >= CCA_CUDA_CONTEXTS_MAX) {
-        return NULL;
-    }
-    struct cca_cuda_context *item = &contexts->items[mine];
     item->table = table;
     item->ordinal = ordinal;
     item->streams = &contexts->streams;

@@ -21,14 +21,15 @@
 enum { CCA_CUDA_CONTEXTS_MAX = 256 };
 
 struct cca_cuda_context {
-    _Atomic(CUcontext) ctx; /* NULL: not in use yet; set last and never changed */
+    _Atomic(CUcontext) ctx; /* NULL: not in use; set last */
+    atomic_bool is_closed;  /* to be used for another context */
     const struct cca_cuda_table *table;
     struct cca_cuda_streams *streams; /* of all contexts */
     int ordinal;
 };
 
-/* The contexts that were ever opened. Entries stay valid for ever, since a thread may still be in a
- * call on a context that another thread resets. Zero-initialised. */
+/* The contexts that were ever opened. Entries stay valid until they are closed, since a thread may
+ * still be in a call on a context that another thread resets. Zero-initialised. */
 struct cca_cuda_contexts {
     struct cca_cuda_streams streams;
     _Atomic int claimed;
@@ -39,6 +40,9 @@ struct cca_cuda_contexts {
  * outlive it. -ENOSPC when all entries are in use. */
 int cca_cuda_device_open(struct cca_cuda_contexts *contexts, const struct cca_cuda_table *table,
                          CUcontext ctx, int ordinal, struct cca_device *device_out) CCA_MUST_CHECK;
+
+/* The context is gone and no thread is inside a call of it: its entry may be another one's. */
+void cca_cuda_device_close(struct cca_cuda_contexts *contexts, CUcontext ctx);
 
 struct cca_cuda_identity {
     bool is_primary;        /* the primary context of its device, and that is active */

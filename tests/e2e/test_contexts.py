@@ -61,6 +61,17 @@ class Contexts(Case):
         reserved = snapshot["cca"]["stats"][0]["reserved_bytes.all.peak"]
         self.assertLessEqual(reserved, 1500 << 20)
 
+    def test_a_context_that_refuses_to_end_keeps_what_it_has(self):
+        self.equal("refused", SIMCUDA_FAIL="cuCtxDestroy_v2:n=1:code=400,"
+                                           "cuDevicePrimaryCtxReset_v2:n=1:code=400")
+
+    def test_contexts_one_after_the_other_without_end(self):
+        for mode, run in self.equal("many").items():
+            self.assertNotIn("caching ends", run.stderr, mode)
+
+    def test_what_is_allocated_during_a_reset_is_gone_after_it(self):
+        self.equal("reset", SIMCUDA_SLOW="cuDevicePrimaryCtxReset_v2:us=60000")
+
     def test_before_12_5_a_second_context_ends_caching(self):
         for scene in ("cross", "defaults", "generations", "migrate"):
             runs = self.equal(scene, SIMCUDA_DRIVER="12.4")

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SHOW(call) printf("%s -> %d\n", #call, (int)(call))
 #define MUST(call)                                   \
@@ -19,7 +20,15 @@
         }                                            \
     } while (0)
 
-enum { ROUNDS = 100, BYTES = 300000, GENERATIONS = 8, LIVE = 20, HOARD = 40, MORE = 8 };
+enum {
+    ROUNDS = 100,
+    BYTES = 300000,
+    GENERATIONS = 8,
+    LIVE = 20,
+    HOARD = 40,
+    MORE = 8,
+    CONTEXTS = 300
+};
 #define MIB ((size_t)1 << 20)
 
 /* The form that every driver has. */
@@ -298,14 +307,97 @@ static void hoard(void)
     SHOW(cuCtxDestroy(second));
 }
 
+/* Two blocks in a context that refuses to end: freeing one leaves the other what it was. */
+static void keep_neighbour(int (*end)(void), const char *name)
+{
+    CUdeviceptr first = 0, second = 0;
+    MUST(cuMemAlloc(&first, BYTES));
+    MUST(cuMemAlloc(&second, BYTES));
+    MUST(cuMemsetD8(second, 7, BYTES));
+    printf("%s -> %d\n", name, end());
+    MUST(cuMemFree(first));
+    check(second, 7);
+    use(NULL, ROUNDS / 10);
+    check(second, 7);
+    MUST(cuMemFree(second));
+    printf("%s -> %d\n", name, end());
+}
+
+static CUcontext refusing;
+
+static int destroy_refusing(void)
+{
+    return (int)cuCtxDestroy(refusing);
+}
+
+static int reset_primary(void)
+{
+    return (int)cuDevicePrimaryCtxReset(0);
+}
+
+/* For SIMCUDA_FAIL: the first call of either fails. */
+static void refused(void)
+{
+    refusing = make_context();
+    keep_neighbour(destroy_refusing, "cuCtxDestroy");
+    MUST(cuDevicePrimaryCtxRetain(&refusing, 0));
+    MUST(cuCtxSetCurrent(refusing));
+    keep_neighbour(reset_primary, "cuDevicePrimaryCtxReset");
+}
+
+static void many(void)
+{
+    for (int i = 0; i < CONTEXTS; i++) {
+        CUcontext context = make_context();
+        use(NULL, 2);
+        MUST(cuCtxDestroy(context));
+    }
+}
+
+/* Does not mind errors: its context is reset under it. */
+static void *allocate_on(void *context)
+{
+    CUdeviceptr addr = 0;
+    (void)cuCtxSetCurrent(context);
+    for (int i = 0; i < ROUNDS; i++) {
+        if (cuMemAlloc(&addr, BYTES) == CUDA_SUCCESS) {
+            (void)cuMemFree(addr);
+        }
+        usleep(1000);
+    }
+    return NULL;
+}
+
+/* A reset that takes its time (SIMCUDA_SLOW), while another thread allocates; then all starts over.
+ */
+static void reset(void)
+{
+    CUcontext context = NULL;
+    CUdeviceptr addr = 0;
+    pthread_t thread;
+    MUST(cuDevicePrimaryCtxRetain(&context, 0));
+    MUST(cuCtxSetCurrent(context));
+    MUST(cuMemAlloc(&addr, BYTES));
+    pthread_create(&thread, NULL, allocate_on, context);
+    usleep(20000);
+    SHOW(cuDevicePrimaryCtxReset(0));
+    pthread_join(thread, NULL);
+    MUST(cuDevicePrimaryCtxRetain(&context, 0));
+    MUST(cuCtxSetCurrent(context));
+    use(NULL, ROUNDS / 10);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*play)(void);
-    } scenes[] = {{"one", one},     {"generations", generations}, {"migrate", migrate},
-                  {"cross", cross}, {"defaults", defaults},       {"primary", primary},
-                  {"hoard", hoard}, {"outlive", outlive}};
+    } scenes[] = {{"one", one},           {"generations", generations},
+                  {"migrate", migrate},   {"cross", cross},
+                  {"defaults", defaults}, {"primary", primary},
+                  {"hoard", hoard},       {"outlive", outlive},
+                  {"refused", refused},   {"many", many},
+                  {"reset", reset}};
     MUST(cuInit(0));
     for (size_t i = 0; i < sizeof(scenes) / sizeof(*scenes); i++) {
         if (argc > 1 && strcmp(argv[1], scenes[i].name) == 0) {

@@ -30,6 +30,16 @@ static uint64_t take(struct fixture *fix, struct cca_heap *heap, size_t bytes)
     return addr;
 }
 
+/* `is_gone`: the driver does it. */
+static void destroy(struct fixture *fix, uint64_t context, bool is_gone)
+{
+    struct cca_heap *heap = cca_allocator_withdraw(fix->allocator, context);
+    assert_null(cca_allocator_heap(fix->allocator, context));
+    if (heap != NULL) {
+        assert_int_equal(cca_allocator_withdrawn(fix->allocator, heap, context, is_gone), is_gone);
+    }
+}
+
 static void verify(struct cca_heap *heap)
 {
     cca_lock_take(&heap->lock);
@@ -74,13 +84,11 @@ static void memory_dies_with_its_context_and_the_slot_is_used_again(void **state
     fixture_open(&fix, 1);
     struct own first = make_own(&fix, 0xe1), second = make_own(&fix, 0xe2);
     uint64_t gone = take(&fix, first.heap, KIB(4)), kept = take(&fix, second.heap, KIB(4));
-    cca_allocator_detach_own(fix.allocator, 0xe1);
+    destroy(&fix, 0xe1, true);
     assert_null(cca_allocator_heap(fix.allocator, 0xe1));
     assert_int_equal(fix_try_free(&fix, gone), CCA_FREE_FORWARD);
     assert_int_equal(fix_stat(&fix, "allocated_bytes.all.current"), KIB(4));
-    cca_allocator_detach_own(fix.allocator, 0xe1);
-    cca_allocator_detach_own(fix.allocator, 0xc0); /* the primary context is none of these */
-    assert_ptr_equal(cca_allocator_heap(fix.allocator, 0xc0), fix.heaps[0]);
+    destroy(&fix, 0xe1, true);
     fix_free(&fix, kept);
 
     struct own third = make_own(&fix, 0xe3);
@@ -112,8 +120,33 @@ static void a_free_is_complete_when_every_context_is_done(void **state)
     scripted_submit(own.script);
     fix_free(&fix, b);
     assert_int_not_equal(fix_malloc(&fix, KIB(4)), b);
-    cca_allocator_detach_own(fix.allocator, 0xe1); /* its work goes with it */
+    destroy(&fix, 0xe1, true); /* its work goes with it */
     assert_int_equal(fix_malloc(&fix, KIB(4)), b);
+    fixture_close(&fix);
+    free(own.script);
+}
+
+static void a_context_that_lives_on_has_what_it_had(void **state)
+{
+    (void)state;
+    struct fixture fix;
+    fixture_open(&fix, 1);
+    struct own own = make_own(&fix, 0xe1);
+    uint64_t a = take(&fix, own.heap, KIB(4)), b = take(&fix, own.heap, KIB(4));
+    scripted_submit(fix.scripts[0]);
+    fix_free(&fix, a); /* waits for the device's other context */
+    struct cca_heap *heap = cca_allocator_withdraw(fix.allocator, 0xe1);
+    assert_ptr_equal(heap, own.heap);
+    assert_int_equal(fix_try_free(&fix, b), CCA_FREE_FORWARD);
+    assert_false(cca_allocator_look_up(fix.allocator, b).is_ours);
+    (void)cca_allocator_withdrawn(fix.allocator, heap, 0xe1, false);
+    assert_true(cca_allocator_look_up(fix.allocator, b).is_live_block);
+    assert_int_not_equal(take(&fix, own.heap, KIB(4)), a);
+    scripted_finish(fix.scripts[0]);
+    cca_allocator_poll(fix.allocator, own.heap);
+    assert_int_equal(take(&fix, own.heap, KIB(4)), a);
+    fix_free(&fix, b);
+    verify(own.heap);
     fixture_close(&fix);
     free(own.script);
 }
@@ -144,6 +177,7 @@ int main(void)
         cmocka_unit_test(each_context_has_a_heap_and_the_device_has_the_accounts),
         cmocka_unit_test(memory_dies_with_its_context_and_the_slot_is_used_again),
         cmocka_unit_test(a_free_is_complete_when_every_context_is_done),
+        cmocka_unit_test(a_context_that_lives_on_has_what_it_had),
         cmocka_unit_test(one_context_more_than_can_be_followed_ends_caching),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
