@@ -124,3 +124,27 @@ void cca_model_sort(struct cca_model *model)
         }
     }
 }
+
+static uint64_t less(uint64_t from, uint64_t what)
+{
+    return from > what ? from - what : 0;
+}
+
+struct cca_model_shares cca_model_shares(const struct cca_model *model,
+                                         const struct cca_model_device *device)
+{
+    struct cca_model_shares shares = {
+        .reserved = (uint64_t)device->stats.reserved_bytes[CCA_STAT_ALL].current,
+        .allocated = (uint64_t)device->stats.allocated_bytes[CCA_STAT_ALL].current,
+    };
+    uint64_t used = device->free_time_ns != 0 ? less(device->total_bytes, device->free_bytes) : 0;
+
+    for (size_t i = 0; i < model->unmanaged_count; i++) {
+        bool is_here = model->unmanaged[i].device == device->ordinal;
+
+        shares.unmanaged += is_here ? model->unmanaged[i].bytes : 0;
+    }
+    shares.cached = less(shares.reserved, shares.allocated + device->pending_bytes);
+    shares.other = less(used, shares.reserved + shares.unmanaged);
+    return shares;
+}

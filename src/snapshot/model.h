@@ -205,6 +205,14 @@ void cca_model_fini(struct cca_model *model);
 /* `count` zeroed items from the arena, not NULL for 0; NULL when it is full. */
 CCA_MUST_CHECK void *cca_model_array(struct cca_model *model, size_t count, size_t item_bytes);
 
+/* Who holds the device: total - free = reserved + unmanaged + other; reserved = allocated + pending
+ * + cached. The driver was asked at another moment, so nothing is taken for less than 0. */
+struct cca_model_shares {
+    uint64_t reserved, allocated, cached, unmanaged, other;
+};
+struct cca_model_shares cca_model_shares(const struct cca_model *model,
+                                         const struct cca_model_device *device);
+
 /* A copy of the text, or "" when `text` is NULL or the arena is full. */
 /* Leaves of the model only what belongs to one private pool of a device: its segments, its events,
  * its figures. The device's own statistics stay, and are those of the whole device. */

@@ -215,34 +215,13 @@ static void walk_modules(const struct cca_model *model, struct cca_writer *write
     cca_writer_list_end(writer);
 }
 
-static uint64_t unmanaged_bytes(const struct cca_model *model, int device)
-{
-    uint64_t bytes = 0;
-
-    for (size_t i = 0; i < model->unmanaged_count; i++) {
-        bytes += model->unmanaged[i].device == device ? model->unmanaged[i].bytes : 0;
-    }
-    return bytes;
-}
-
-static uint64_t less(uint64_t from, uint64_t what)
-{
-    return from > what ? from - what : 0;
-}
-
-/* total - free = reserved + unmanaged + other; reserved = allocated + pending + cached. The driver
- * was asked at another moment, so nothing is taken for less than 0. */
 static void walk_devices(const struct cca_model *model, struct cca_writer *writer)
 {
     cca_writer_key(writer, "devices");
     cca_writer_list_begin(writer);
     for (size_t i = 0; i < model->device_count; i++) {
         const struct cca_model_device *device = &model->devices[i];
-        uint64_t reserved = (uint64_t)device->stats.reserved_bytes[CCA_STAT_ALL].current;
-        uint64_t allocated = (uint64_t)device->stats.allocated_bytes[CCA_STAT_ALL].current;
-        uint64_t unmanaged = unmanaged_bytes(model, device->ordinal);
-        uint64_t used = device->free_time_ns != 0 ? less(device->total_bytes, device->free_bytes)
-                                                  : 0;
+        const struct cca_model_shares shares = cca_model_shares(model, device);
 
         cca_writer_dict_begin(writer);
         cca_writer_int(writer, "device", device->ordinal);
@@ -251,12 +230,12 @@ static void walk_devices(const struct cca_model *model, struct cca_writer *write
         cca_writer_int(writer, "free_time_us",
                        device->free_time_ns != 0 ? cca_model_wall_us(model, device->free_time_ns)
                                                  : 0);
-        cca_writer_uint(writer, "reserved", reserved);
-        cca_writer_uint(writer, "allocated", allocated);
+        cca_writer_uint(writer, "reserved", shares.reserved);
+        cca_writer_uint(writer, "allocated", shares.allocated);
         cca_writer_uint(writer, "pending", device->pending_bytes);
-        cca_writer_uint(writer, "cached", less(reserved, allocated + device->pending_bytes));
-        cca_writer_uint(writer, "unmanaged", unmanaged);
-        cca_writer_uint(writer, "other", less(used, reserved + unmanaged));
+        cca_writer_uint(writer, "cached", shares.cached);
+        cca_writer_uint(writer, "unmanaged", shares.unmanaged);
+        cca_writer_uint(writer, "other", shares.other);
         cca_writer_bool(writer, "partial", device->is_partial);
         cca_writer_dict_end(writer);
     }

@@ -196,6 +196,67 @@ static void put_counters(struct cca_sink *sink, const struct cca_model_device *d
     cca_sink_str(sink, device->is_partial ? "\nincomplete: its lock was not free in time\n" : "\n");
 }
 
+static void put_share(struct cca_sink *sink, const char *label, uint64_t bytes)
+{
+    cca_sink_str(sink, label);
+    put_size(sink, bytes);
+}
+
+/* Who holds the device, and what is held by calls that are not served. */
+static void put_shares(const struct text *text, const struct cca_model_device *device)
+{
+    const struct cca_model_shares shares = cca_model_shares(text->model, device);
+    struct cca_sink *sink = text->sink;
+
+    put_share(sink, "device total ", device->total_bytes);
+    if (device->free_time_ns != 0) {
+        put_share(sink, ", free ", device->free_bytes);
+    }
+    put_share(sink, "; reserved ", shares.reserved);
+    put_share(sink, " (allocated ", shares.allocated);
+    put_share(sink, ", pending ", device->pending_bytes);
+    put_share(sink, ", cached ", shares.cached);
+    put_share(sink, "), unmanaged ", shares.unmanaged);
+    put_share(sink, ", other ", shares.other);
+    cca_sink_byte(sink, '\n');
+    for (size_t i = 0; i < text->model->unmanaged_count; i++) {
+        const struct cca_model_unmanaged *row = &text->model->unmanaged[i];
+
+        if (row->device != device->ordinal) {
+            continue;
+        }
+        put_share(sink, "  unmanaged ", row->bytes);
+        cca_sink_str(sink, " in ");
+        cca_sink_u64(sink, row->count);
+        cca_sink_str(sink, " by ");
+        cca_sink_str(sink, row->api != NULL ? row->api : "");
+        cca_sink_str(sink, " of ");
+        cca_sink_str(sink, row->library != NULL ? row->library : "");
+        cca_sink_byte(sink, '\n');
+    }
+}
+
+static void put_oom(const struct text *text)
+{
+    const struct cca_model_oom *oom = &text->model->oom;
+    struct cca_sink *sink = text->sink;
+
+    cca_sink_str(sink, "\nout of memory on device ");
+    cca_sink_i64(sink, oom->device);
+    put_share(sink, ": asked for ", oom->requested_bytes);
+    put_share(sink, ", of the driver ", oom->segment_bytes);
+    if (oom->limit_bytes != 0) {
+        put_share(sink, ", limit ", oom->limit_bytes);
+    }
+    put_share(sink, "; largest free block ", oom->largest_free_bytes);
+    put_share(sink, ", lost to fragmentation ", oom->stranded_bytes);
+    if (oom->advice != NULL && oom->advice[0] != '\0') {
+        cca_sink_str(sink, "; try ");
+        cca_sink_str(sink, oom->advice);
+    }
+    cca_sink_byte(sink, '\n');
+}
+
 static void put_stack(const struct text *text, const struct cca_holder *holder, size_t place)
 {
     const struct cca_model *model = text->model;
@@ -252,10 +313,14 @@ void cca_write_text(struct cca_model *model, struct cca_sink *sink)
     cca_sink_str(sink, ", cause ");
     cca_sink_str(sink, model->cause != NULL ? model->cause : "");
     cca_sink_byte(sink, '\n');
+    if (model->oom.device >= 0) {
+        put_oom(&text);
+    }
     for (size_t i = 0; i < model->device_count; i++) {
         cca_sink_byte(sink, '\n');
         put_table(sink, &model->devices[i]);
         put_counters(sink, &model->devices[i]);
+        put_shares(&text, &model->devices[i]);
         put_top_stacks(&text, &model->devices[i]);
     }
 }

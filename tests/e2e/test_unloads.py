@@ -105,8 +105,6 @@ class Unloads(Case):
             run = self.run_program("unloads", "again:20:" + self.copy("alpha"), env=mode)
             self.assertEqual((run.status, run.stdout), (0, "places 1\n"), run.stderr)
 
-
-class ViewerProof(Unloads):
     def test_a_file_that_viewers_open(self):
         """Many blocks in a segment, one beyond 32 bits, names that are no text, an idle device."""
         path = os.path.join(self.folder.encode(), b"odd\xff\xfe.so")

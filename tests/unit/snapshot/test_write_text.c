@@ -86,6 +86,24 @@ static void stacks_are_listed_by_live_bytes(void **state)
     assert_non_null(strstr(text, "  1. 1.00 KiB in 1 block\n"
                                  "       function_number_1  /usr/lib/libtwo.so.2\n"));
     assert_null(strstr(text, "  2. "));
+    assert_non_null(strstr(text, "\ndevice total "));
+    assert_null(strstr(text, "out of memory"));
+    free(text);
+
+    static struct cca_model_unmanaged others[] = {{0, "cuMemAllocPitch_v2", "libown.so", 2048, 2},
+                                                  {7, "cuMemCreate", "libelse.so", 512, 1}};
+    model.unmanaged = others;
+    model.unmanaged_count = 2;
+    model.oom = (struct cca_model_oom){
+        .requested_bytes = 4096, .largest_free_bytes = 1024, .advice = "CCA_ADVICE=1"};
+    text = text_of(&model);
+    assert_non_null(strstr(text, "), unmanaged 2.00 KiB, other "));
+    assert_non_null(strstr(text, "  unmanaged 2.00 KiB in 2 by cuMemAllocPitch_v2 of libown.so\n"));
+    assert_null(strstr(text, "libelse.so"));
+    assert_non_null(strstr(text, "\nout of memory on device 0: asked for 4.00 KiB, of the driver 0 "
+                                 "B; largest free block 1.00 KiB, lost to fragmentation 0 B; try "
+                                 "CCA_ADVICE=1\n"));
+    model.oom.device = -1;
     free(text);
 
     model.blocks[0].stack = 0;
