@@ -15,6 +15,25 @@
 #define _CET_ENDBR
 #endif
 
+/* Calls a function with the arguments as they came, and the return address as the third, which not
+ * all take; the arguments are as before afterwards. */
+    .macro  call_with_arguments_kept function
+    pushq   %rdi
+    .cfi_adjust_cfa_offset 8
+    pushq   %rsi
+    .cfi_adjust_cfa_offset 8
+    subq    $8, %rsp
+    .cfi_adjust_cfa_offset 8
+    movq    24(%rsp), %rdx
+    call    \function
+    addq    $8, %rsp
+    .cfi_adjust_cfa_offset -8
+    popq    %rsi
+    .cfi_adjust_cfa_offset -8
+    popq    %rdi
+    .cfi_adjust_cfa_offset -8
+    .endm
+
     .text
     .globl  dlsym
     .type   dlsym, @function
@@ -33,43 +52,37 @@ dlsym:
     jmpq    *%rax
 
 .Lpick:
-    pushq   %rdi
-    .cfi_adjust_cfa_offset 8
-    pushq   %rsi
-    .cfi_adjust_cfa_offset 8
-    subq    $8, %rsp
-    .cfi_adjust_cfa_offset 8
-    movq    24(%rsp), %rdx
-    call    cca_lookup_pick
-    addq    $8, %rsp
-    .cfi_adjust_cfa_offset -8
-    popq    %rsi
-    .cfi_adjust_cfa_offset -8
-    popq    %rdi
-    .cfi_adjust_cfa_offset -8
+    call_with_arguments_kept cca_lookup_pick
     testl   %edx, %edx
     je      .Lreal
     ret
 
 .Lstart:
-    pushq   %rdi
-    .cfi_adjust_cfa_offset 8
-    pushq   %rsi
-    .cfi_adjust_cfa_offset 8
-    subq    $8, %rsp
-    .cfi_adjust_cfa_offset 8
-    call    cca_lookup_start
-    addq    $8, %rsp
-    .cfi_adjust_cfa_offset -8
-    popq    %rsi
-    .cfi_adjust_cfa_offset -8
-    popq    %rdi
-    .cfi_adjust_cfa_offset -8
+    call_with_arguments_kept cca_lookup_start
     jmpq    *%rax
     .cfi_endproc
     .size   dlsym, . - dlsym
 
 #elif defined(__aarch64__)
+
+/* The same; the two results are left in x16 and x17. */
+    .macro  call_with_arguments_kept function
+    stp     x29, x30, [sp, #-32]!
+    .cfi_def_cfa_offset 32
+    .cfi_offset x29, -32
+    .cfi_offset x30, -24
+    stp     x0, x1, [sp, #16]
+    mov     x29, sp
+    mov     x2, x30
+    bl      \function
+    mov     x16, x0
+    mov     x17, x1
+    ldp     x0, x1, [sp, #16]
+    ldp     x29, x30, [sp], #32
+    .cfi_def_cfa_offset 0
+    .cfi_restore x29
+    .cfi_restore x30
+    .endm
 
     .text
     .globl  dlsym
@@ -91,39 +104,13 @@ dlsym:
     br      x16
 
 .Lpick:
-    stp     x29, x30, [sp, #-32]!
-    .cfi_def_cfa_offset 32
-    .cfi_offset x29, -32
-    .cfi_offset x30, -24
-    stp     x0, x1, [sp, #16]
-    mov     x29, sp
-    mov     x2, x30
-    bl      cca_lookup_pick
-    mov     x16, x0
-    mov     x17, x1
-    ldp     x0, x1, [sp, #16]
-    ldp     x29, x30, [sp], #32
-    .cfi_def_cfa_offset 0
-    .cfi_restore x29
-    .cfi_restore x30
+    call_with_arguments_kept cca_lookup_pick
     cbz     w17, .Lreal
     mov     x0, x16
     ret
 
 .Lstart:
-    stp     x29, x30, [sp, #-32]!
-    .cfi_def_cfa_offset 32
-    .cfi_offset x29, -32
-    .cfi_offset x30, -24
-    stp     x0, x1, [sp, #16]
-    mov     x29, sp
-    bl      cca_lookup_start
-    mov     x16, x0
-    ldp     x0, x1, [sp, #16]
-    ldp     x29, x30, [sp], #32
-    .cfi_def_cfa_offset 0
-    .cfi_restore x29
-    .cfi_restore x30
+    call_with_arguments_kept cca_lookup_start
     br      x16
     .cfi_endproc
     .size   dlsym, . - dlsym
