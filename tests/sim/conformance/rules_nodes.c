@@ -425,7 +425,7 @@ RULE(conditional, bodies_take_time, "assumed", RULE_SIMULATED,
     OK(cuStreamBeginCaptureToGraph(stream, params.conditional.phGraph_out[0], NULL, NULL, 0,
                                    CU_STREAM_CAPTURE_MODE_RELAXED));
     OK(launch_add((int *)p, 1, 1, stream));
-    OK(launch_loop(handle, (unsigned *)left, stream));
+    rule_needs(launch_loop(handle, (unsigned *)left, stream) == cudaSuccess);
     OK(cuStreamEndCapture(stream, &body));
     CUgraphExec exec = instantiate();
     OK(cuEventCreate(&events[0], 0));
