@@ -68,12 +68,13 @@ RULE(user_object, arguments_are_checked, "cuda.h, cuUserObjectCreate")
     cudaUserObject_t object;
 
     start();
+    cudaGraph_t graph = graph_of_one();
     CHECK_EQ(cudaUserObjectCreate(&object, NULL, end_object, 0, cudaUserObjectNoDestructorSync),
              cudaErrorInvalidValue);
     CHECK_EQ(cudaUserObjectCreate(&object, NULL, end_object, 1, 0), cudaErrorInvalidValue);
     object = create(1);
     CHECK_EQ(cudaUserObjectRetain(object, 0), cudaErrorInvalidValue);
-    CHECK_EQ(cudaGraphReleaseUserObject(graph_of_one(), object, 1), cudaErrorInvalidValue);
+    CHECK_EQ(cudaGraphReleaseUserObject(graph, object, 1), cudaErrorInvalidValue);
 }
 
 RULE(user_object, a_graph_keeps_it, "cuda.h, cuGraphRetainUserObject")
