@@ -58,6 +58,10 @@ void cca_ending_load(void)
 void cca_ending_begins(void)
 {
     if (cca_process_is_active()) {
+        struct cca_allocator *allocator = cca_process_allocator();
+        if (allocator != NULL) {
+            cca_allocator_blind(allocator, true);
+        }
         atomic_fetch_add(&enders, 1);
         /* A signal handler may have interrupted this very thread in there. */
         if (!cca_reentry_inside()) {
@@ -68,7 +72,17 @@ void cca_ending_begins(void)
 
 void cca_ending_over(void)
 {
+    struct cca_allocator *allocator = cca_process_allocator();
     count_down(&enders);
+    if (allocator == NULL) {
+        return;
+    }
+    /* What has come up meanwhile is found before anything counts as complete again. */
+    if (cca_process_is_active() && cca_reentry_enter()) {
+        cca_context_find_others();
+        cca_reentry_leave();
+    }
+    cca_allocator_blind(allocator, false);
 }
 
 bool cca_ending_look_begins(void)

@@ -78,6 +78,10 @@ struct cca_heap *cca_allocator_heap(struct cca_allocator *allocator, uint64_t co
  * is unmapped when all work is over within 2 s. */
 void cca_allocator_detach(struct cca_allocator *allocator, int ordinal);
 
+/* While contexts that came up elsewhere cannot be looked for no free is complete: what is freed is
+ * set aside, and a free that waits has waited. Counted; ends when they have been looked for. */
+void cca_allocator_blind(struct cca_allocator *allocator, bool is_blind);
+
 /* Around a call that ends a context, whose addresses may be somebody else's before it returns:
  * nothing of its heap is known in between, and everything is again where the context lives on
  * (mapped memory excepted, as above). withdraw: the heap, or NULL when it has none. withdrawn is

@@ -27,9 +27,10 @@ struct cca_allocator {
     struct cca_lock lock;                          /* attach and detach */
     struct cca_heap *_Atomic heaps[CCA_HEAPS_MAX]; /* by slot; never freed, may be down */
     _Atomic uint64_t peers[CCA_DEVICES_MAX];       /* [i]: ordinals that ever had access with i */
-    _Atomic uint64_t up_mask;                      /* slots whose context is up */
-    _Atomic uint64_t heap_mask;                    /* slots that have a heap */
-    _Atomic uint8_t homes[CCA_HOMES];              /* see look_up.h */
+    atomic_uint blind;        /* contexts may be up that have no heap, and fences would not cover */
+    _Atomic uint64_t up_mask; /* slots whose context is up */
+    _Atomic uint64_t heap_mask;       /* slots that have a heap */
+    _Atomic uint8_t homes[CCA_HOMES]; /* see look_up.h */
     struct cca_segment_map segments;
     struct cca_gate gate;
     struct cca_callbacks callbacks;

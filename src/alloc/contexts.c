@@ -193,6 +193,18 @@ uint64_t cca_heap_context(const struct cca_heap *heap)
     return atomic_load(&heap->context);
 }
 
+void cca_allocator_blind(struct cca_allocator *allocator, bool is_blind)
+{
+    unsigned count = atomic_load(&allocator->blind);
+    if (is_blind) {
+        atomic_fetch_add(&allocator->blind, 1);
+        return;
+    }
+    /* What began before there was an allocator was not counted. */
+    while (count > 0 && !atomic_compare_exchange_weak(&allocator->blind, &count, count - 1)) {
+    }
+}
+
 int cca_allocator_with_observer(struct cca_allocator *allocator, int ordinal, cca_observer_fn fn,
                                 void *user)
 {

@@ -142,7 +142,7 @@ void cca_fence_block(struct cca_heap *heap, struct cca_block *block, enum cca_fe
     } else if (wait == CCA_FENCE_WAITS) {
         (heap->device.has_context_events ? cca_fence_wait_for_block
                                          : cca_fence_wait_for_context)(heap, block);
-    } else if (heap->device.has_context_events) {
+    } else if (heap->device.has_context_events && !cca_fence_is_blind(heap)) {
         join(heap, block, is_plain);
     } else {
         cca_fence_set_aside(heap, block, is_plain);

@@ -59,7 +59,7 @@ void cca_fence_mark_set_aside(struct cca_heap *heap)
 {
     bool is_any = !cca_list_is_empty(&heap->aside_plain) ||
                   !cca_list_is_empty(&heap->aside_ordered);
-    if (!is_any || !heap->device.has_context_events) {
+    if (!is_any || !heap->device.has_context_events || cca_fence_is_blind(heap)) {
         return;
     }
     uint64_t generation = heap->generation;

@@ -39,6 +39,9 @@ void cca_fence_complete_set_aside(struct cca_heap *heap, uint64_t mark);
 /* Frees whose record was not possible at the time get their fence now, if it is possible by now. */
 void cca_fence_mark_set_aside(struct cca_heap *heap);
 
+/* Whether contexts may be up that no fence covers. */
+bool cca_fence_is_blind(const struct cca_heap *heap);
+
 /* Whether no other context is up, whose streams may use memory of this heap. */
 bool cca_fence_is_alone(const struct cca_heap *heap);
 

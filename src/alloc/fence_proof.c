@@ -8,10 +8,15 @@
 #include "base/clock.h"
 #include "base/defect.h"
 
+bool cca_fence_is_blind(const struct cca_heap *heap)
+{
+    return atomic_load(&heap->allocator->blind) != 0;
+}
+
 bool cca_fence_is_alone(const struct cca_heap *heap)
 {
-    return atomic_load(&heap->allocator->up_mask) == 1ull << heap->slot ||
-           CCA_DEFECT(a_wait_covers_other_contexts);
+    bool is_only = atomic_load(&heap->allocator->up_mask) == 1ull << heap->slot;
+    return (is_only && !cca_fence_is_blind(heap)) || CCA_DEFECT(a_wait_covers_other_contexts);
 }
 
 void cca_fence_synchronized(struct cca_heap *heap, cca_key key, uint64_t mark)

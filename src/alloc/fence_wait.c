@@ -91,6 +91,7 @@ static struct cca_status wait_for_marks(struct cca_heap *heap, const struct cca_
 void cca_fence_wait_for_block(struct cca_heap *heap, struct cca_block *block)
 {
     uint64_t generation = heap->generation, began_ns = cca_clock_ns();
+    bool is_blind = cca_fence_is_blind(heap);
     struct cca_fence *fence = cca_fence_take(heap);
     enum cca_fence_record_result result = fence == NULL ? CCA_FENCE_NOT_POSSIBLE
                                                         : cca_fence_record(heap, fence, true);
@@ -114,6 +115,12 @@ void cca_fence_wait_for_block(struct cca_heap *heap, struct cca_block *block)
     }
     fence->recorders--;
     cca_fence_report(heap, CCA_EVENT_FREE_WAITED, cca_clock_ns() - began_ns);
+    if (is_blind) {
+        cca_fence_give(heap, fence);
+        cca_fence_set_aside(heap, block, true);
+        heap->state = status.kind == CCA_FATAL ? CCA_HEAP_DEAD : heap->state;
+        return;
+    }
     cca_fence_append(fence, block);
     cca_fence_enqueue(heap, fence);
     fence->marks &= ~done;

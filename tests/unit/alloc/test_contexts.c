@@ -151,6 +151,29 @@ static void a_context_that_lives_on_has_what_it_had(void **state)
     free(own.script);
 }
 
+static void nothing_is_complete_while_contexts_cannot_be_looked_for(void **state)
+{
+    (void)state;
+    struct fixture fix;
+    fixture_open(&fix, 1);
+    uint64_t a = fix_malloc(&fix, KIB(4)), b = fix_malloc(&fix, KIB(4));
+    cca_allocator_blind(fix.allocator, true);
+    fix_free(&fix, a);
+    assert_int_equal(fix.scripts[0]->waits, 1);
+    assert_int_not_equal(fix_malloc(&fix, KIB(4)), a);
+    struct own own = make_own(&fix, 0xe1); /* was up all the time */
+    scripted_submit(own.script);
+    cca_allocator_blind(fix.allocator, false);
+    assert_int_not_equal(fix_malloc(&fix, KIB(4)), a);
+    scripted_finish(own.script);
+    assert_int_equal(fix_malloc(&fix, KIB(4)), a);
+    fix_free(&fix, b);
+    assert_int_equal(fix_malloc(&fix, KIB(4)), b);
+    fix_verify(&fix);
+    fixture_close(&fix);
+    free(own.script);
+}
+
 static void one_context_more_than_can_be_followed_ends_caching(void **state)
 {
     (void)state;
@@ -178,6 +201,7 @@ int main(void)
         cmocka_unit_test(memory_dies_with_its_context_and_the_slot_is_used_again),
         cmocka_unit_test(a_free_is_complete_when_every_context_is_done),
         cmocka_unit_test(a_context_that_lives_on_has_what_it_had),
+        cmocka_unit_test(nothing_is_complete_while_contexts_cannot_be_looked_for),
         cmocka_unit_test(one_context_more_than_can_be_followed_ends_caching),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
