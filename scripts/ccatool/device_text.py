@@ -112,9 +112,10 @@ def live_remark(device):
 def cached_remark(device):
     if not device.cached:
         return ''
-    whole = min(device.fragments.whole, device.cached)
-    return 'idle, ready for reuse' + ('; %s in %s' % (size(whole), counted(
-        device.fragments.whole_segments, 'whole segment')) if whole else '')
+    fragments = device.fragments
+    text = 'ready for reuse; %s returnable' % size(min(fragments.returnable, device.cached))
+    return text + (' in %s' % counted(fragments.returnable_segments, 'segment')
+                   if fragments.returnable_segments else '')
 
 
 def reserved_remark(device):
@@ -128,7 +129,7 @@ def reserved_remark(device):
 def growth_parts(device):
     growth = device.growth
     if growth is None:
-        return ('none', '', 'live memory keeps returning to its low') if device.is_growth_known \
+        return ('none', '', steady_remark(device.lows)) if device.is_growth_known \
             else ('unknown', '', 'too few events in the history' if device.events
                   else 'no history was kept')
     by = ', most by ' + clean(' < '.join(stacks.chain(growth.frames, 2))) if growth.frames else ''
@@ -136,12 +137,16 @@ def growth_parts(device):
         duration(growth.span_us), by), WIDTH - 43))
 
 
+def steady_remark(lows):
+    if lows[-1] <= lows[0]:
+        return 'live memory keeps returning to %s' % size(max(0, lows[-1]))
+    return 'lows of live memory do not keep rising; last %s' % size(lows[-1])
+
+
 def fragment_remark(fragments):
-    if fragments.cause != CRUMBS:
-        return 'all %s free can be had in one piece' % size(fragments.free)
-    return 'of %s free, largest %s; held by %s' % (
-        size(fragments.free), size(max(fragments.largest, fragments.whole)),
-        size(fragments.holding))
+    text = 'serves up to %s without the driver' % size(fragments.servable) \
+        if fragments.servable else 'serves no request without the driver'
+    return text + ('; cut by %s' % size(fragments.holding) if fragments.cause == CRUMBS else '')
 
 
 def hit_remark(device):
@@ -186,10 +191,14 @@ def device_data(device):
         'free_blocks': device.fragments.blocks, 'fragmentation': device.fragments.score,
         'fragmentation_cause': device.fragments.cause,
         'held_back_bytes': device.fragments.held_back,
+        'returnable_bytes': device.fragments.returnable,
+        'servable_bytes': device.fragments.servable,
         'growth_known': device.is_growth_known,
+        'last_low_bytes': device.lows[-1] if device.lows else None,
         'growth': None if device.growth is None else {
             'low_bytes': device.growth.low, 'high_bytes': device.growth.high,
             'events': device.growth.events, 'span_us': device.growth.span_us,
+            'bytes_per_second': device.growth.rate,
             'frames': frames_data(device.growth.frames)},
         'allocs': device.allocs, 'hits': device.hits, 'hits_from_trace': device.hits_are_from_trace,
         'driver_allocs': device.driver_allocs, 'driver_frees': device.driver_frees,

@@ -3,7 +3,7 @@
 from . import stacks, variables
 from .fragments import CRUMBS
 from .records import integer, string
-from .text import clean, counted, duration, number, percent, size
+from .text import alike, clean, counted, duration, number, percent, size
 
 MOST_HINTS = 3
 MIB = 1 << 20
@@ -69,6 +69,11 @@ def mib(count):
     return '%dM' % -(-count // MIB)
 
 
+def named(frames):
+    """A stack in the midst of a sentence."""
+    return clean(' < '.join(stacks.chain(frames, 2)))
+
+
 def out_of_memory(snapshot, summary):
     if not summary.ooms:
         return None
@@ -106,11 +111,15 @@ def fragmented(snapshot, summary):
         size(fragments.free), counted(fragments.blocks, 'block'), size(fragments.largest))
     evidence += '; %s live in %s hold back the rest' % (
         size(fragments.holding), counted(fragments.holding_segments, 'segment'))
+    if fragments.holder_frames:
+        evidence += ', %s %s' % ('most by' if fragments.holders > 1 else 'all by',
+                                 named(fragments.holder_frames))
     option = ''
     if is_default(snapshot, 'CCA_MAX_SPLIT_SIZE') and snapshot.is_ours:
         option = 'CCA_MAX_SPLIT_SIZE=' + mib(
             max(LEAST_SPLIT, largest_request(snapshot, summary)))
-    return Hint(1, 'fragmented', evidence, option, 'which keeps larger blocks whole')
+    return Hint(1, 'fragmented', evidence, option,
+                'which keeps larger blocks whole at the cost of more driver calls')
 
 
 def largest_request(snapshot, summary):
@@ -145,11 +154,14 @@ def growing(snapshot, summary):
     growth = summary.growth
     if growth is None:
         return None
-    evidence = 'the least live memory rose from %s to %s within the last %s' % (
+    evidence = 'the least live memory rose from %s to %s within %s' % (
         size(max(0, growth.low)), size(growth.high), counted(growth.events, 'event'))
+    if growth.rate is not None:
+        evidence += ', %s/s' % size(growth.rate)
     if growth.frames:
-        evidence += '; %s of it by %s' % (
-            size(growth.stack_bytes), clean(' < '.join(stacks.chain(growth.frames, 2))))
+        blocks = alike(growth.stack_blocks, growth.stack_bytes, growth.stack_largest)
+        evidence += '; %s%s by %s' % (
+            size(growth.stack_bytes), ' (%s)' % blocks if blocks else '', named(growth.frames))
     return Hint(2, 'growing', evidence + '. No setting helps: what is kept there must be freed')
 
 
@@ -195,8 +207,13 @@ def leaked(snapshot, summaries):
     blocks = sum(summary.blocks for summary in summaries)
     if snapshot.own.get('cause') != 'exit' or not blocks:
         return None
+    live = sum(summary.live for summary in summaries)
+    largest = max((integer(block, 'size') for segment in snapshot.segments
+                   for block in segment['blocks'] if block.get('state') == 'active_allocated'),
+                  default=0)
+    shown = alike(blocks, live, largest) or counted(blocks, 'block')
     return Hint(2, 'not freed at exit', '%s, %s: `cca leaks` names them' % (
-        counted(blocks, 'block'), size(sum(summary.live for summary in summaries))))
+        shown, size(live)))
 
 
 def waited(snapshot, summaries):

@@ -305,12 +305,14 @@ class History:
                 if birth <= index < request]
 
     def bytes_by_stack(self, index):
-        """{stack: [bytes, blocks]} after that event."""
+        """{stack: [bytes, blocks, bytes of the largest block]} after that event."""
         lives, found = self.lives, {}
         for number in self.live_at(index):
-            use = found.setdefault(lives.stack[number], [0, 0])
-            use[0] += lives.size[number]
+            use = found.setdefault(lives.stack[number], [0, 0, 0])
+            size = lives.size[number]
+            use[0] += size
             use[1] += 1
+            use[2] = max(use[2], size)
         return found
 
     def segments_at(self, index):

@@ -6,7 +6,7 @@ and trace, and marked, since a trace knows only what its ring still holds.
 """
 from . import history as events
 from .fragments import Fragments
-from .growth import find_growth, is_judged
+from .growth import find_growth, lows_of
 from .records import integer, record_list, string
 
 
@@ -28,7 +28,7 @@ class DeviceSummary:
         self.blocks = self.segments = 0
         self.fragments = None
         self.growth = None
-        self.is_growth_known = False    # the history is long enough to tell
+        self.lows = []                  # live bytes, quarter by quarter; none of a short history
         self.retries = self.ooms = 0
         self.allocs = self.hits = None
         self.hits_are_from_trace = False
@@ -44,6 +44,11 @@ class DeviceSummary:
     def cached(self):
         """Held from the driver and ready for the next allocation."""
         return max(0, self.reserved - self.live - self.pending)
+
+    @property
+    def is_growth_known(self):
+        """The history is long enough to tell."""
+        return bool(self.lows)
 
     @property
     def is_unused(self):
@@ -80,8 +85,10 @@ def summaries(snapshot):
         if counters:
             from_counters(summary, counters)
         summary.fragments = Fragments(snapshot, device)
-        summary.growth = find_growth(snapshot, device)
-        summary.is_growth_known = is_judged(snapshot.history(device))
+        history = snapshot.history(device)
+        lows = lows_of(history)
+        summary.growth = find_growth(snapshot, history, lows)
+        summary.lows = [history.live[low] for low in lows]
         summary.estimate = snapshot.own_row('estimate', device)
         found.append(summary)
     unmanaged = sorted(record_list(snapshot.own, 'unmanaged'),

@@ -33,6 +33,13 @@ def counted(count, noun):
     return '%s %s%s' % (number(count), noun, '' if count == 1 else 's')
 
 
+def alike(count, total, largest):
+    """`40 x 512 KiB` of several that are all of one size, else nothing."""
+    if count > 1 and count * largest == total:
+        return '%s x %s' % (number(count), size(largest))
+    return ''
+
+
 def percent(part, whole):
     """A share with one digit; 100.0 % is said only of all, 0.0 % only of nothing."""
     if not whole:

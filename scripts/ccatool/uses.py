@@ -15,6 +15,7 @@ class Use:
         self.frames = frames
         self.now_bytes = self.now_blocks = 0
         self.peak_bytes = self.peak_blocks = 0
+        self.now_largest = self.peak_largest = 0    # bytes of the largest block
         self.allocs = self.alloc_bytes = 0      # in the history
         self.oldest_us = self.newest_us = 0     # of the blocks that are live now
         self.devices = set()
@@ -22,12 +23,16 @@ class Use:
     def bytes_at(self, moment):
         return {'now': self.now_bytes, 'peak': self.peak_bytes, 'churn': self.alloc_bytes}[moment]
 
+    def largest_at(self, moment):
+        return {'now': self.now_largest, 'peak': self.peak_largest, 'churn': 0}[moment]
+
     def blocks_at(self, moment):
         return {'now': self.now_blocks, 'peak': self.peak_blocks, 'churn': self.allocs}[moment]
 
 
 def uses_by_stack(snapshot, devices=None):
-    """Uses of all stacks, those that hold most (now or at the peak) first."""
+    """Uses of all stacks: those that hold most now first, or most at the peak where nothing is
+    live."""
     devices = snapshot.devices() if devices is None else devices
     found = {}
 
@@ -41,10 +46,11 @@ def uses_by_stack(snapshot, devices=None):
     add_live(snapshot, devices, use_of)
     for device in devices:
         history = snapshot.history(device)
-        for stack, (size, blocks) in history.bytes_by_stack(history.peak).items():
+        for stack, (size, blocks, largest) in history.bytes_by_stack(history.peak).items():
             use = use_of(stack, device)
             use.peak_bytes += size
             use.peak_blocks += blocks
+            use.peak_largest = max(use.peak_largest, largest)
         lives, allocs, alloc_bytes = history.lives, {}, {}
         for birth, stack, size in zip(lives.birth, lives.stack, lives.size):
             if birth >= 0:
@@ -54,8 +60,14 @@ def uses_by_stack(snapshot, devices=None):
             use = use_of(stack, device)
             use.allocs += count
             use.alloc_bytes += alloc_bytes[stack]
+    moment = moment_shown(found.values())
     return sorted(found.values(), key=lambda use: (
-        -max(use.now_bytes, use.peak_bytes), -use.alloc_bytes, use.frames))
+        -use.bytes_at(moment), -use.peak_bytes, -use.alloc_bytes, use.frames))
+
+
+def moment_shown(uses):
+    """Which moment a table of them is about: now, or the peak where nothing is live."""
+    return 'now' if any(use.now_bytes for use in uses) else 'peak'
 
 
 def add_live(snapshot, devices, use_of):
@@ -68,8 +80,10 @@ def add_live(snapshot, devices, use_of):
             if block.get('state') != 'active_allocated':
                 continue
             use = use_of(snapshot.stacks.of(block), device)
-            use.now_bytes += integer(block, 'size')
+            size = integer(block, 'size')
+            use.now_bytes += size
             use.now_blocks += 1
+            use.now_largest = max(use.now_largest, size)
             born = integer(block, 'alloc_time_us')
             if born > 0:
                 use.oldest_us = min(use.oldest_us or born, born)

@@ -10,9 +10,9 @@ from .failure import FINE
 from .hints import hints
 from .records import integer, string
 from .summary import summaries
-from .text import (Style, clean, counted, cuda_version, duration, moment, number, progress,
+from .text import (Style, alike, clean, counted, cuda_version, duration, moment, number, progress,
                    shortened, size)
-from .uses import frames_data, uses_by_stack
+from .uses import frames_data, moment_shown, uses_by_stack
 
 HELP = 'one screen about a snapshot: what, where, why, totals, top stacks'
 USAGE = '[--json] FILE'
@@ -25,6 +25,7 @@ VALUE_OPTIONS = ()
 TOP_STACKS = 5
 MESSAGES = 4
 STACK_DEPTH = 12
+STACK_ROW = '%-11s%10s %9s %17s'
 STACK_INDENT = 52
 CAUSES = {'signal': 'on a signal', 'exit': 'at exit', 'oom': 'out of memory', 'api': 'by request',
           'term': 'on SIGTERM', 'abort': 'on an abort', 'interval': 'by the clock'}
@@ -118,8 +119,11 @@ def stack_lines(uses, devices, style):
     held = [use for use in uses if use.now_bytes or use.peak_bytes]
     if not held:
         return ['no live memory']
-    lines = [style.strong('%-15s' % 'call stacks') + style.faint('%12s %12s %8s' % (
-        'now', 'peak', 'blocks'))]
+    shown_at = moment_shown(held)
+    title = 'call stacks'
+    columns = STACK_ROW % ('', 'now', 'at peak', {'now': 'blocks now', 'peak': 'blocks at peak'}[
+        shown_at])
+    lines = [style.strong(title) + style.faint(columns[len(title):])]
     if any(device.peak_is_lost for device in devices):
         lines.append(style.faint('  the peak is older than the history: its oldest moment counts'))
     name_devices = sum(1 for device in devices if not device.is_unused) > 1
@@ -128,16 +132,18 @@ def stack_lines(uses, devices, style):
         if name_devices:
             shown[0] = 'device %s: %s' % (ranges(sorted(use.devices)), shown[0])
         first, *more = stack_texts(shown, WIDTH - STACK_INDENT)
-        lines.append('%15s%12s %12s %8s   %s' % (
-            '', size(use.now_bytes), size(use.peak_bytes), number(use.now_blocks),
-            style.strong(first)))
+        count = use.blocks_at(shown_at)
+        blocks = alike(count, use.bytes_at(shown_at), use.largest_at(shown_at)) or number(count)
+        lines.append(STACK_ROW % ('', size(use.now_bytes), size(use.peak_bytes), blocks)
+                     + '   ' + style.strong(first))
         lines += [' ' * STACK_INDENT + style.faint(text) for text in more]
     rest = held[TOP_STACKS:]
     if rest:
-        lines.append('%15s%12s %12s %8s   in %s more' % (
+        lines.append(STACK_ROW % (
             '', size(sum(use.now_bytes for use in rest)),
             size(sum(use.peak_bytes for use in rest)),
-            number(sum(use.now_blocks for use in rest)), counted(len(rest), 'stack')))
+            number(sum(use.blocks_at(shown_at) for use in rest)))
+            + '   in %s more' % counted(len(rest), 'stack'))
     return lines
 
 

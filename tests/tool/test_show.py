@@ -128,7 +128,62 @@ class Show(FolderTest):
 
     def test_idle_segments_are_not_called_fragments(self):
         out = self.changed(lambda data: None)
-        self.assertRegex(out, r'\n  fragmented +0 % +all 20\.0 MiB free can be had in one piece\n')
+        self.assertRegex(out, r'\n  fragmented +0 % +serves up to 20\.0 MiB without the driver\n')
+        self.assertRegex(
+            out, r'\n  cached +20\.0 MiB +ready for reuse; 20\.0 MiB returnable in 1 segment\n')
+
+    def fragments(self, *segments):
+        from ccatool import fragments, snapshot
+        return fragments.Fragments(snapshot.from_data('x', {
+            'segments': list(segments), 'device_traces': []}), 0)
+
+    @staticmethod
+    def segment(*blocks, **keys):
+        """Of (MiB, is live) blocks."""
+        base = place = 1 << 40
+        rows = []
+        for mib, is_live in blocks:
+            rows.append({'address': place, 'size': mib << 20, 'requested_size': mib << 20,
+                         'state': 'active_allocated' if is_live else 'inactive', 'frames': []})
+            place += mib << 20
+        return {'device': 0, 'address': base, 'total_size': place - base, 'stream': 0,
+                'segment_type': 'large', 'blocks': rows, **keys}
+
+    def test_what_could_be_returned_and_what_is_served_without_the_driver(self):
+        """Whole segments and whole pages go back; a small segment serves small requests only."""
+        pinned = ((90, False), (10, True), (50, False))
+        for segments, returnable, servable in (
+                ([self.segment((96, False)), self.segment((64, False))], 160, 96),
+                ([self.segment(*pinned)], 0, 90),
+                # Pages of 20 MiB: 0 to 80 of the first block, 100 to 140 of the last.
+                ([self.segment(*pinned, is_expandable=True)], 120, 90),
+                ([self.segment((2, False), segment_type='small')], 2, 1),
+                ([self.segment((96, False), segment_pool_id=[0, 1])], 0, 0)):
+            with self.subTest(returnable=returnable, servable=servable):
+                found = self.fragments(*segments)
+                self.assertEqual((found.returnable >> 20, found.servable >> 20),
+                                 (returnable, servable))
+
+    def test_stacks_are_ordered_by_now_and_only_without_live_memory_by_the_peak(self):
+        with open(os.path.join(GOLDEN, 'crumbs.txt'), encoding='utf-8') as stream:
+            text = stream.read()
+        self.assertRegex(text, r'\ncall stacks +now +at peak +blocks now\n'
+                         r' +54\.0 MiB +0 B +3 x 18\.0 MiB .*\n +0 B +1\.14 GiB +0 ')
+
+        def empty(data):
+            for segment in data['segments']:
+                for block in segment['blocks']:
+                    block['state'] = 'inactive'
+            trace = data['device_traces'][0]
+            trace += [dict(entry, action='free_completed') for entry in trace
+                      if entry['action'] == 'alloc']
+        self.assertRegex(self.changed(empty), r'\ncall stacks +now +at peak +blocks at peak\n')
+
+    def test_the_low_that_live_memory_returns_to_is_a_number(self):
+        from ccatool.device_text import steady_remark
+        self.assertEqual(steady_remark([96 << 20] * 4), 'live memory keeps returning to 96.0 MiB')
+        self.assertEqual(steady_remark([0, 9 << 20, 7 << 20, 2 << 20]),
+                         'lows of live memory do not keep rising; last 2.00 MiB')
 
     def test_nothing_to_say_is_said(self):
         def change(data):

@@ -257,7 +257,12 @@ class Hints(FolderTest):
         self.assertIn('2.7 times', found['evidence'])
         self.assertTrue(found['set'].startswith('CCA_'))
         self.assertEqual(self.advice('crumbs')['fragmented']['set'], 'CCA_MAX_SPLIT_SIZE=21M')
-        self.assertIn('keep_result', self.advice('keeping')['growing']['evidence'])
+        self.assertIn('all by buffer (cases) < keep_result',
+                      self.advice('crumbs')['fragmented']['evidence'])
+        found = self.advice('keeping')
+        self.assertRegex(found['growing']['evidence'], r', 1\.57 GiB/s; 15\.0 MiB \(30 x 512 KiB\) '
+                         r'by buffer \(cases\) < keep_result\. ')
+        self.assertIn('40 x 512 KiB', found['not freed at exit']['evidence'])
 
     def test_the_librarys_advice_about_an_oom_is_passed_on(self):
         def refused(data):

@@ -21,7 +21,8 @@ const overview = {
     add('live', size(one.live_bytes), counted(one.live_blocks, 'block') + ', peak '
       + size(one.live_peak_bytes));
     add('pending', size(one.pending_bytes), 'freed, not yet reusable');
-    add('cached', size(one.cached_bytes), 'idle, ready for reuse');
+    add('cached', size(one.cached_bytes), 'ready for reuse, ' + size(one.returnable_bytes)
+      + ' returnable');
     const ratio = one.reserved_to_live_peak;
     add('reserved', size(one.reserved_bytes), counted(one.segments, 'segment') + ', peak '
       + size(one.reserved_peak_bytes) + (ratio >= 1.2 ? ', ' + ratio.toFixed(1)
@@ -39,11 +40,13 @@ const overview = {
     }
     add('growth', one.growth ? '+' + size(one.growth.high_bytes - one.growth.low_bytes)
       : one.growth_known ? 'none' : 'unknown', one.growth ? 'in ' + duration(one.growth.span_us)
-      : one.growth_known ? 'live memory keeps returning to its low' : 'too few events to tell');
+      : one.growth_known ? 'the last low of live memory was ' + size(one.last_low_bytes)
+        : 'too few events to tell');
     add('fragmented', one.fragmentation === null ? '-'
       : (100 * one.fragmentation).toFixed(0) + ' %', one.fragmentation === null ? 'no free memory'
       : one.fragmentation_cause === 'crumbs' ? 'of ' + size(one.free_bytes)
-        + ' free: live blocks hold it back' : 'free memory can be had in one piece');
+        + ' free: live blocks hold it back'
+      : 'serves up to ' + size(one.servable_bytes) + ' without the driver');
     if (one.allocs) {
       add('hit rate', percent(one.hits, one.allocs), number(one.hits) + ' of ' + number(one.allocs)
         + ' needed no driver call');
