@@ -40,6 +40,7 @@ class Advice(Case):
         before, after = self.follow("crumbs", "fragmented")
         self.assertAlmostEqual(before["fragmentation"], 1 - 396 / 1110, 2)
         self.assertEqual(before["fragmentation_cause"], "crumbs")
+        self.assertEqual((before["returnable_bytes"], before["servable_bytes"]), (0, 396 * MIB))
         self.assertEqual(after["fragmentation_cause"], "none")
 
     def test_ever_larger_requests_are_cured_by_segments_that_grow(self):
@@ -65,6 +66,8 @@ class Advice(Case):
         self.assertEqual((before["reserved_bytes"], before["live_peak_bytes"]),
                          (16194 * MIB, 6004 * MIB))
         self.assertAlmostEqual(before["reserved_to_live_peak"], 2.7, 1)
+        self.assertEqual(before["returnable_bytes"], before["reserved_bytes"])
+        self.assertEqual(before["servable_bytes"], 6004 * MIB)
         self.tool("trim", str(process.pid))
         end = time.monotonic() + 10
         while device()["reserved_bytes"] and time.monotonic() < end:
