@@ -51,9 +51,9 @@ class Advice(Case):
         self.assertEqual(after["reserved_to_live_peak"], 1)
         self.assertIn("2.7 times live at the peak", self.tool("show", "shot-0.pickle"))
 
-    def test_a_trim_gives_the_too_small_segments_back(self):
-        process = self.start("script", "loop:1:4812Mi", "loop:1:5378Mi", "loop:1:6004Mi", "ready",
-                             "sleep:20000", env={"SIMCUDA_MEM": "20G"})
+    def waiting(self, *steps, **env):
+        """A `script` that has done its steps; returns its process, and what gives its device."""
+        process = self.start("script", *steps, "ready", "sleep:20000", env=env)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
         self.assertEqual(process.stdout.readline(), "ready\n")
@@ -61,18 +61,35 @@ class Advice(Case):
         def device():
             path = self.tool("dump", str(process.pid)).strip()
             return json.loads(self.tool("show", "--json", path))["devices"][0]
+        return process, device
 
+    def reserved_after_trim(self, process, device, wanted):
+        self.tool("trim", str(process.pid))
+        end = time.monotonic() + 10
+        while device()["reserved_bytes"] != wanted and time.monotonic() < end:
+            time.sleep(0.05)
+        return device()["reserved_bytes"]
+
+    def test_a_trim_gives_the_too_small_segments_back(self):
+        process, device = self.waiting("loop:1:4812Mi", "loop:1:5378Mi", "loop:1:6004Mi",
+                                       SIMCUDA_MEM="20G")
         before = device()
         self.assertEqual((before["reserved_bytes"], before["live_peak_bytes"]),
                          (16194 * MIB, 6004 * MIB))
         self.assertAlmostEqual(before["reserved_to_live_peak"], 2.7, 1)
         self.assertEqual(before["returnable_bytes"], before["reserved_bytes"])
         self.assertEqual(before["servable_bytes"], 6004 * MIB)
-        self.tool("trim", str(process.pid))
-        end = time.monotonic() + 10
-        while device()["reserved_bytes"] and time.monotonic() < end:
-            time.sleep(0.05)
-        self.assertEqual(device()["reserved_bytes"], 0)
+        self.assertEqual(self.reserved_after_trim(process, device, 0), 0)
+
+    def test_a_trim_gives_back_what_is_called_returnable_of_expandable_segments(self):
+        """Whole pages of 20 MiB: 80 of the 90 MiB freed before b, 40 of the 50 after it."""
+        process, device = self.waiting("m:a:90Mi", "m:b:10Mi", "m:c:50Mi", "m:d:30Mi", "f:a",
+                                       "f:c", CCA_EXPANDABLE_SEGMENTS="1")
+        before = device()
+        self.assertEqual((before["reserved_bytes"], before["returnable_bytes"]),
+                         (180 * MIB, 120 * MIB))
+        self.assertEqual(self.reserved_after_trim(process, device, 60 * MIB), 60 * MIB)
+        self.assertEqual(device()["returnable_bytes"], 0)
 
     def test_what_is_kept_is_named_and_no_setting_is(self):
         device, hints = self.shown("keeping")
