@@ -291,9 +291,20 @@ static CCA_COLD void *resolve_driver(const char *name)
 
 static _Atomic(void *) driver_functions[CCA_ROWS];
 
+/* Whether somebody refers to the name, and means an export behind ours that is not the driver's. */
+static bool is_interposed(const char *name, const void *function)
+{
+    const char *const names[] = {name, NULL};
+    struct cca_loader_object owner, importer;
+    const void *next = look_up_next(name, &owner);
+    (void)dlerror(); /* not the program's to see */
+    return next != NULL && next != function && cca_loader_importer(names, &importer) != NULL;
+}
+
 void cca_original_is_at(enum cca_row row, void *function)
 {
-    if (atomic_load_explicit(&driver_functions[row], memory_order_relaxed) != function) {
+    if (atomic_load_explicit(&driver_functions[row], memory_order_relaxed) != function &&
+        !is_interposed(cca_row_name(row), function)) {
         atomic_store_explicit(&driver_functions[row], function, memory_order_release);
     }
 }

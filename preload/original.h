@@ -17,7 +17,8 @@ void *cca_original_runtime(enum cca_row row, const void *caller);
 /* The driver function, or NULL. Loads libcuda.so.1 when nobody has. */
 void *cca_original_driver(enum cca_row row);
 
-/* A look-up gave this as the genuine driver function: calls go there from now on. */
+/* A look-up gave this as the genuine driver function: calls go there from now on, unless references
+ * by name mean another library's export. */
 void cca_original_is_at(enum cca_row row, void *function);
 
 /* Whether calls that this caller makes of its runtime are known to come back through the driver

@@ -61,7 +61,7 @@ class Programs(Case):
 
     def test_a_block_has_no_handle_for_other_processes(self):
         run = self.run_program("grow", "ipc", env=QUIET)
-        self.assertIn("cudaIpcGetMemHandle(&handle, kept[1]) -> 1,", run.stdout)
+        self.assertIn("get(&handle, kept[1]) -> 1,", run.stdout)
         self.assertEqual(run.stderr.count("refused for"), 1, run.stderr)
 
     def test_a_reset_gives_mapped_memory_back(self):

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Blocks that grow from step to step, as of a program whose input gets longer: each is filled,
  * copied into a larger one, checked and freed. Two small ones are kept. With the argument "ipc" it
- * asks for a handle of one of them. */
+ * asks for a handle of one of them, by a function that it looks up: a program that is seen to
+ * import it gets blocks with segments of their own. */
+#include <dlfcn.h>
+
 #include "program.h"
+
+typedef cudaError_t (*ipc_get_mem_handle)(cudaIpcMemHandle_t *, void *);
 
 enum { STEPS = 8, FIRST = 4 << 20, STEP = (12 << 20) + 512 };
 
@@ -34,7 +39,8 @@ int main(int argc, char **argv)
     MUST(cudaMalloc((void **)&kept[1], 3 << 20));
     if (argc > 1 && strcmp(argv[1], "ipc") == 0) {
         cudaIpcMemHandle_t handle;
-        SHOW(cudaIpcGetMemHandle(&handle, kept[1]));
+        ipc_get_mem_handle get = (ipc_get_mem_handle)dlsym(RTLD_DEFAULT, "cudaIpcGetMemHandle");
+        SHOW(get(&handle, kept[1]));
     }
     printf("grown to %zu bytes\n", bytes);
     return 0;
