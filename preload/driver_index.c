@@ -127,11 +127,20 @@ typedef int (*old_resolver_fn)(const char *name, void **found, int version, uint
 struct resolver {
     resolver_fn now;
     old_resolver_fn old; /* of CUDA 11 */
+    int release;         /* of the driver: what came later is an error to ask for */
 };
+
+static int release_of(void *driver)
+{
+    int (*get_version)(int *) = NULL;
+    int version = 0;
+    *(void **)&get_version = cca_lookup_real(driver, "cuDriverGetVersion");
+    return get_version != NULL && get_version(&version) == 0 ? version : 0;
+}
 
 static struct resolver find_resolver(void *driver)
 {
-    struct resolver resolver = {0};
+    struct resolver resolver = {.release = release_of(driver)};
     *(void **)&resolver.now = cca_lookup_real(driver, "cuGetProcAddress_v2");
     if (resolver.now == NULL) {
         *(void **)&resolver.old = cca_lookup_real(driver, "cuGetProcAddress");
@@ -149,7 +158,7 @@ static void *resolve(const struct resolver *resolver, int row)
     size_t length = base_length(info->name);
     void *found = NULL;
     int status = 0, result = -1;
-    if (length >= sizeof(base)) {
+    if (length >= sizeof(base) || info->since > resolver->release) {
         return NULL;
     }
     memcpy(base, info->name, length);
