@@ -196,7 +196,7 @@ static void any_text_is_read_without_harm(void **state)
                                         "="};
     uint64_t seed = 20261130;
     (void)state;
-    print_message("seed %llu\n", (unsigned long long)seed);
+    print_message("# seed %llu\n", (unsigned long long)seed);
     for (int round = 0; round < 20000; round++) {
         char text[512] = "";
         size_t len = 0;
