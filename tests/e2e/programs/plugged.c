@@ -12,6 +12,12 @@
 #define INNER       JOIN(PLUGGED_NAME, _inner)
 #define LOCAL       JOIN(PLUGGED_NAME, _local)
 
+#define TEXT_(a)    #a
+#define TEXT(a)     TEXT_(a)
+
+/* Other frames, other places of the functions, whatever the compiler makes of them. */
+__asm__(".text\n\t.skip " TEXT(PLUGGED_BYTES) " / 64\n");
+
 __attribute__((visibility("default"))) void *INNER(size_t bytes);
 __attribute__((visibility("default"))) void *OUTER(size_t bytes);
 
