@@ -116,9 +116,12 @@ void sim_shared_event_synchronize(const struct CUevent_st *event)
     pthread_mutex_lock(&sim_mutex);
 }
 
-/* The counters stay mapped: operations may still look at them. */
+/* Nobody may open it any more. The counters stay mapped: operations may still look at them. */
 void sim_shared_event_forget(struct CUevent_st *event)
 {
+    if (event->shared != NULL && event->shared->process == getpid()) {
+        close(event->shared->fd);
+    }
     event->shared = NULL;
     event->own_record = 0;
 }
